@@ -82,7 +82,7 @@ local PAGES = {
 local Page = { __name = "AdvicePage" }
 tide._class("AdvicePage", Page)
 function Page.__tostring(self)
-    return ("%s: %s\n\n%s\n\nslow:   %s\nmended: %s"):format(self.kind, self.title, self.text, self.slow, self.mended)
+    return string.format("%s: %s\n\n%s\n\nslow:   %s\nmended: %s", self.kind, self.title, self.text, self.slow, self.mended)
 end
 
 for _, kind in ipairs(tide._require("advice.collect").kinds) do

@@ -11,7 +11,7 @@ GradScaler.__index = GradScaler
 tide._class("GradScaler", GradScaler)
 
 local function method(name, parameters, doc, fn)
-    GradScaler[name] = declare(("%s(GradScaler self%s"):format(name, parameters), doc, fn)
+    GradScaler[name] = declare(string.format("%s(GradScaler self%s", name, parameters), doc, fn)
 end
 
 local READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
@@ -70,7 +70,7 @@ local function sort_gradients(optimizer, allow_half)
                 grad = grad:_values()
             end
             if grad then
-                local key = ("%s %s"):format(tostring(grad.dtype), grad.device)
+                local key = string.format("%s %s", tostring(grad.dtype), grad.device)
                 if not kinds[key] then
                     kinds[key] = {}
                     order[#order + 1] = kinds[key]
@@ -192,7 +192,7 @@ method("is_enabled", ") -> bool", "Does it do anything?", function(self) return 
 
 local SETTINGS = { "growth_factor", "backoff_factor", "growth_interval" }
 for _, name in ipairs(SETTINGS) do
-    method("get_" .. name, ") -> number", ("Its %s."):format((name:gsub("_", " "))), function(self) return self[name] end)
+    method("get_" .. name, ") -> number", string.format("Its %s.", (string.gsub(name, "_", " "))), function(self) return self[name] end)
 end
 
 local function check_settings(fname, o)
@@ -204,7 +204,7 @@ local function check_settings(fname, o)
 end
 
 local function define_setter(name, kind)
-    method("set_" .. name, (", %s value)"):format(kind), ("Change its %s."):format((name:gsub("_", " "))),
+    method("set_" .. name, string.format(", %s value)", kind), string.format("Change its %s.", (string.gsub(name, "_", " "))),
         function(self, value)
             local settings = { growth_factor = self.growth_factor, backoff_factor = self.backoff_factor }
             settings[name] = value
@@ -256,7 +256,7 @@ amp.GradScaler = declare("GradScaler(*, number init_scale=65536, number growth_f
     end)
 
 function GradScaler:__tostring()
-    return ("GradScaler(scale = %s, growth_tracker = %d)"):format(tide._number(self:get_scale()), self._growth_tracker)
+    return string.format("GradScaler(scale = %s, growth_tracker = %d)", tide._number(self:get_scale()), self._growth_tracker)
 end
 
 -- ---- functions with a gradient of their own ----
@@ -265,7 +265,7 @@ end
 local function cast(value, device, dtype)
     if tide.is_tensor(value) then
         local eligible = tide.is_floating_point(value) and value.dtype ~= tide.float64
-            and value.device:match("^%a+") == device
+            and string.match(value.device, "^%a+") == device
         return eligible and value:to(dtype) or value
     elseif type(value) ~= "table" or getmetatable(value) then
         return value

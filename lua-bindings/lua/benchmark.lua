@@ -32,7 +32,7 @@ end
 local function width_of(text) return utf8.len(text) or #text end
 
 local function pad(text, width, left)
-    local blanks = (" "):rep(width - width_of(text))
+    local blanks = string.rep(" ", width - width_of(text))
     return left and text .. blanks or blanks .. text
 end
 
@@ -109,7 +109,7 @@ local function rate_text(rate, unit)
             break
         end
     end
-    return ("%.3g %s%s/s"):format(rate / scale, prefix, unit)
+    return string.format("%.3g %s%s/s", rate / scale, prefix, unit)
 end
 
 local function rates_line(m)
@@ -121,19 +121,19 @@ end
 
 function Measurement.__tostring(m)
     local unit = unit_of(m.median)
-    local function show(seconds) return ("%.2f %s"):format(seconds / unit[1], unit[2]) end
+    local function show(seconds) return string.format("%.2f %s", seconds / unit[1], unit[2]) end
     local lines = { m.label .. (m.sub_label and ": " .. m.sub_label or "") }
     lines[#lines + 1] = m.description
     if #m.times > 1 then
-        lines[#lines + 1] = ("  median: %s, IQR: %s, mean: %s"):format(show(m.median), show(m.iqr), show(m.mean))
+        lines[#lines + 1] = string.format("  median: %s, IQR: %s, mean: %s", show(m.median), show(m.iqr), show(m.mean))
     else
         lines[#lines + 1] = "  " .. show(m.median)
     end
-    lines[#lines + 1] = ("  %d measurement%s, %d runs each, %d thread%s"):format(#m.times, #m.times == 1 and "" or "s",
+    lines[#lines + 1] = string.format("  %d measurement%s, %d runs each, %d thread%s", #m.times, #m.times == 1 and "" or "s",
         m.number_per_run, m.num_threads, m.num_threads == 1 and "" or "s")
     lines[#lines + 1] = rates_line(m)
     if not m:meets_confidence(WARN) and #m.times > 1 then
-        lines[#lines + 1] = ("  the interquartile range is %.0f %% of the median: %s"):format(100 * m.iqr / m.median,
+        lines[#lines + 1] = string.format("  the interquartile range is %.0f %% of the median: %s", 100 * m.iqr / m.median,
             m:meets_confidence(GROSS) and "the machine may be unsteady" or "something else was at work")
     end
     return table.concat(lines, "\n")
@@ -165,7 +165,7 @@ tide._class("Timer", Timer)
 local function compile(text, what, env)
     local fn, message = load(text, "=" .. what, "t", env)
     if not fn then
-        tide._fail("Timer: %s: %s", what, (message:gsub("\n.*", "")))
+        tide._fail("Timer: %s: %s", what, (string.gsub(message, "\n.*", "")))
     end
     return fn
 end
@@ -265,7 +265,7 @@ end
 
 local timers = {}
 Timer.__index = timers
-function Timer.__tostring(timer) return ("Timer: %s"):format(timer.label) end
+function Timer.__tostring(timer) return string.format("Timer: %s", timer.label) end
 
 timers.timeit = tide._function("timeit(Timer t, int(1..) number=1000000) -> Measurement",
     "So many runs in one measurement.", function(timer, number)
@@ -366,11 +366,11 @@ local function cell(grid, threads, row, column) return grid.cells[threads .. "\0
 local function number_text(self, grid, m)
     local value = m.median / grid.unit[1]
     if not self.trimmed then
-        return ("%.1f"):format(value)
+        return string.format("%.1f", value)
     end
     value = trim(value, m.significant_figures)
     local digits = math.max(0, m.significant_figures - 1 - math.floor(math.log(value, 10)))
-    return ("%." .. math.min(digits, 9) .. "f"):format(value)
+    return string.format("%." .. math.min(digits, 9) .. "f", value)
 end
 
 -- The best of a column (of a row with rowwise) is green, twice and five times as slow are dim and plain red.
@@ -393,7 +393,7 @@ end
 -- Lines of a grid: a heading and a list of rows, whose first entry is the name.
 local function lines_of(self, grid, visit)
     for _, threads in ipairs(grid.threads) do
-        visit(("%d thread%s"):format(threads, threads == 1 and "" or "s"))
+        visit(string.format("%d thread%s", threads, threads == 1 and "" or "s"))
         for _, row in ipairs(grid.rows) do
             local texts, colors, any = {}, {}, false
             for k, column in ipairs(grid.columns) do
@@ -442,17 +442,17 @@ local function draw(self, label, grid)
     end
     line("", grid.columns)
     local width = width_of(out[1])
-    table.insert(out, 1, "[" .. pad(" " .. label .. " ", math.max(width - 2, 0), true):gsub(" +$", function(blanks)
-        return " " .. ("-"):rep(#blanks - 1)
+    table.insert(out, 1, "[" .. string.gsub(pad(" " .. label .. " ", math.max(width - 2, 0), true), " +$", function(blanks)
+        return " " .. string.rep("-", #blanks - 1)
     end) .. "]")
     lines_of(self, grid, function(heading, row, texts, colors)
         if heading then
-            out[#out + 1] = heading .. ": " .. ("-"):rep(math.max(width - width_of(heading) - 2, 0))
+            out[#out + 1] = heading .. ": " .. string.rep("-", math.max(width - width_of(heading) - 2, 0))
         else
             line("  " .. row, texts, colors)
         end
     end)
-    out[#out + 1] = ("\nTimes are in %s."):format(({ s = "seconds (s)", ms = "milliseconds (ms)", ["µs"] = "microseconds (µs)",
+    out[#out + 1] = string.format("\nTimes are in %s.", ({ s = "seconds (s)", ms = "milliseconds (ms)", ["µs"] = "microseconds (µs)",
         ns = "nanoseconds (ns)" })[grid.unit[2]])
     return table.concat(out, "\n")
 end
@@ -475,7 +475,7 @@ compares.colorize = tide._function("colorize(Compare c, *, bool rowwise=false)",
     end)
 
 local function quoted(text)
-    return text:find('[",\n]') and '"' .. text:gsub('"', '""') .. '"' or text
+    return string.find(text, '[",\n]') and '"' .. string.gsub(text, '"', '""') .. '"' or text
 end
 
 compares.csv = tide._function("csv(Compare c) -> str",
@@ -483,18 +483,18 @@ compares.csv = tide._function("csv(Compare c) -> str",
         local lines = { "label,sub_label,description,env,num_threads,median_s,iqr_s,measurements" }
         for _, m in ipairs(self.results) do
             lines[#lines + 1] = table.concat({ quoted(m.label), quoted(m.sub_label or ""), quoted(m.description or ""),
-                quoted(m.env or ""), m.num_threads, ("%.6g"):format(m.median), ("%.6g"):format(m.iqr), #m.times }, ",")
+                quoted(m.env or ""), m.num_threads, string.format("%.6g", m.median), string.format("%.6g", m.iqr), #m.times }, ",")
         end
         return table.concat(lines, "\n") .. "\n"
     end)
 
 compares.markdown = tide._function("markdown(Compare c) -> str", "The tables in Markdown.", function(self)
     local labels, by_label = groups_of(self)
-    local function safe(text) return (text:gsub("[|\n]", { ["|"] = "\\|", ["\n"] = " " })) end
+    local function safe(text) return (string.gsub(text, "[|\n]", { ["|"] = "\\|", ["\n"] = " " })) end
     local out = {}
     for _, label in ipairs(labels) do
         local grid = grid_of(by_label[label])
-        out[#out + 1] = ("| %s (%s) |"):format(safe(label), grid.unit[2])
+        out[#out + 1] = string.format("| %s (%s) |", safe(label), grid.unit[2])
         local rule = "|---|"
         for _, column in ipairs(grid.columns) do
             out[#out] = out[#out] .. " " .. safe(column) .. " |"
@@ -505,7 +505,7 @@ compares.markdown = tide._function("markdown(Compare c) -> str", "The tables in 
         lines_of(self, grid, function(heading, row, texts)
             threads = heading or threads
             if not heading then
-                out[#out + 1] = ("| %s, %s | %s |"):format(safe(row), threads, table.concat(texts, " | "))
+                out[#out + 1] = string.format("| %s, %s | %s |", safe(row), threads, table.concat(texts, " | "))
             end
         end)
         out[#out + 1] = ""

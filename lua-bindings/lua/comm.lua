@@ -17,7 +17,7 @@ local function new_id()
     local file = assert(io.open("/dev/urandom", "rb"))
     local bytes = file:read(16)
     file:close()
-    return (bytes:gsub(".", function(c) return ("%02x"):format(c:byte()) end))
+    return (string.gsub(bytes, ".", function(c) return string.format("%02x", string.byte(c)) end))
 end
 
 local MOST_BUFFERS = 1000 -- of one message
@@ -70,7 +70,7 @@ comm.open = declare("open(str target, any data=nil, *, " .. OPTIONS .. ") -> Com
         return new(id, target)
     end)
 
-local function method(name, parameters, doc, fn) Comm[name] = declare(("%s(Comm self%s"):format(name, parameters), doc, fn) end
+local function method(name, parameters, doc, fn) Comm[name] = declare(string.format("%s(Comm self%s", name, parameters), doc, fn) end
 
 method("send", ", any data=nil, *, " .. OPTIONS .. ")", "Send data, with strings of bytes beside it. "
     .. "Example: pcall(function() comm:send({step = 1}) end)",
@@ -98,7 +98,7 @@ method("on_close", ", function? fn)", "fn(data) is called when the page closes i
     function(self, fn) self.closing = fn end)
 
 function Comm:__tostring()
-    return ("Comm(%s, %s%s)"):format(self.target, self.id:sub(1, 8), self.closed and ", closed" or "")
+    return string.format("Comm(%s, %s%s)", self.target, string.sub(self.id, 1, 8), self.closed and ", closed" or "")
 end
 
 -- ---- what the page sends ----
@@ -109,12 +109,12 @@ function handlers.comm_open(content, buffers)
     local id, name = content.comm_id, content.target_name
     if type(name) ~= "string" then
         fail("comm_open: target_name is no string")
-    elseif not targets[name] and name:find("^jupyter%.widget") and not rawget(tide, "widgets") then
+    elseif not targets[name] and string.find(name, "^jupyter%.widget") and not rawget(tide, "widgets") then
         local _ = tide.widgets -- which has those
     end
     if not targets[name] then
         tide._comm_send("comm_close", json.encode({ comm_id = id,
-            data = { error = ("no comm target '%s': tide.comm.register_target makes one"):format(name) } }, "comm"), "{}")
+            data = { error = string.format("no comm target '%s': tide.comm.register_target makes one", name) } }, "comm"), "{}")
         return
     end
     targets[name](new(id, name), content.data, buffers)

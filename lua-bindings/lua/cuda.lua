@@ -74,7 +74,7 @@ cuda.mem_get_info = declare("mem_get_info(device? device=nil) -> int, int",
     "Bytes that are free on the device, and all that it has.", function(device) return raw.memory(device_of(device)) end)
 
 local function megabytes(bytes)
-    return ("%.1f MB"):format(bytes / 2 ^ 20)
+    return string.format("%.1f MB", bytes / 2 ^ 20)
 end
 
 cuda.memory_summary = declare("memory_summary(device? device=nil) -> str", "A device's memory as a table.",
@@ -84,11 +84,11 @@ cuda.memory_summary = declare("memory_summary(device? device=nil) -> str", "A de
         local rows = {
             { "in use by tensors", megabytes(stats.allocated) }, { "  at most", megabytes(stats.peak) },
             { "kept in the cache", megabytes(stats.cached) }, { "free on the device", megabytes(free) },
-            { "of", megabytes(total) }, { "requests", ("%d"):format(stats.allocations) },
-            { "  of the driver", ("%d"):format(stats.system_allocations) },
+            { "of", megabytes(total) }, { "requests", string.format("%d", stats.allocations) },
+            { "  of the driver", string.format("%d", stats.system_allocations) },
         }
         for k, row in ipairs(rows) do
-            rows[k] = ("%-20s %14s"):format(row[1], row[2])
+            rows[k] = string.format("%-20s %14s", row[1], row[2])
         end
         return table.concat(rows, "\n")
     end)
@@ -104,7 +104,7 @@ local function wrap_stream(handle)
     return setmetatable({ handle = handle, id = id, device = device }, Stream)
 end
 
-Stream.__tostring = function(self) return ("Stream %d of %s"):format(self.id, self.device) end
+Stream.__tostring = function(self) return string.format("Stream %d of %s", self.id, self.device) end
 Stream.__eq = function(a, b) return a.id == b.id and a.device == b.device end
 
 cuda.Stream = declare("Stream(device? device=nil, *, int priority=0) -> Stream",
@@ -148,7 +148,7 @@ cuda.Event = declare("Event(device? device=nil, *, bool enable_timing=false) -> 
     end)
 
 local function method(class, schema, doc, fn)
-    class[schema:match("^[%w_]+")] = declare(schema, doc, fn)
+    class[string.match(schema, "^[%w_]+")] = declare(schema, doc, fn)
 end
 
 local function stream_or_current(stream, device)

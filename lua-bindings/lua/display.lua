@@ -29,7 +29,7 @@ local display = setmetatable({}, { __name = "tide.display", __call = tide._show_
 
 -- A function of tide.display: `parameters` and the options that all of them have.
 local function method(name, parameters, doc, fn)
-    local schema = ("%s(%s, str? id=nil, bool update=false, table? metadata=nil)"):format(name, parameters)
+    local schema = string.format("%s(%s, str? id=nil, bool update=false, table? metadata=nil)", name, parameters)
     local names
     display[name] = declare(schema, doc, function(...)
         local options = { name = name }
@@ -58,15 +58,15 @@ local named = { lt = "<", gt = ">", amp = "&", quot = '"', nbsp = " " }
 
 -- What is left of HTML in a terminal.
 local function without_tags(text)
-    text = text:gsub("<!%-%-.-%-%->", ""):gsub("<(s%l+).->.-</%1>", function(tag)
+    text = string.gsub(string.gsub(text, "<!%-%-.-%-%->", ""), "<(s%l+).->.-</%1>", function(tag)
         return (tag == "style" or tag == "script") and "" or nil
     end)
-    text = text:gsub("</t[dh]>", "  "):gsub("</tr>", "\n"):gsub("<br%s*/?>", "\n"):gsub("</[pd][^>]*>", "\n")
-    text = text:gsub("<[/%a][^>]*>", ""):gsub("&(%a+);", named):gsub("&#(%d+);", function(n)
+    text = string.gsub(string.gsub(string.gsub(string.gsub(text, "</t[dh]>", "  "), "</tr>", "\n"), "<br%s*/?>", "\n"), "</[pd][^>]*>", "\n")
+    text = string.gsub(string.gsub(string.gsub(text, "<[/%a][^>]*>", ""), "&(%a+);", named), "&#(%d+);", function(n)
         n = tonumber(n)
         return n and n < 0x110000 and utf8.char(n) or nil
     end)
-    return (text:gsub("[ \t]+\n", "\n"):gsub("\n\n+", "\n"):gsub("^%s+", ""):gsub("%s+$", ""))
+    return (string.gsub(string.gsub(string.gsub(string.gsub(text, "[ \t]+\n", "\n"), "\n\n+", "\n"), "^%s+", ""), "%s+$", ""))
 end
 
 method("html", "str html, *", "HTML; a terminal shows its text. Example: tide.display.html('<b>done</b>')",
@@ -85,7 +85,7 @@ method("latex", "str text, *",
     "A formula in LaTeX; dollars around it may be left out. Example: tide.display.latex([[\\frac{1}{n} \\sum_i x_i^2]])",
     function(o)
         local data = checked(o, "text/latex", o.text)
-        local formula = (data:find("$", 1, true) or data:find("\\begin", 1, true)) and data or "$$" .. data .. "$$"
+        local formula = (string.find(data, "$", 1, true) or string.find(data, "\\begin", 1, true)) and data or "$$" .. data .. "$$"
         return { ["text/latex"] = formula, ["text/plain"] = data }
     end)
 
@@ -95,7 +95,7 @@ method("svg", "str svg, *",
     "A drawing in SVG. Example: tide.display.svg('<svg width=\"9\" height=\"9\"><circle cx=\"4\" cy=\"4\" r=\"4\"/></svg>')",
     function(o)
         local data = checked(o, "image/svg+xml", o.svg)
-        return { ["image/svg+xml"] = data, ["text/plain"] = ("<SVG image, %d bytes>"):format(#data) }
+        return { ["image/svg+xml"] = data, ["text/plain"] = string.format("<SVG image, %d bytes>", #data) }
     end)
 
 local function read_file(name, path)
@@ -142,8 +142,8 @@ method("png", "any data=nil, *, str? path=nil, int(1..1000)? scale=nil, int(1..)
         end
         local encoded = checked(o, "image/png", data)
         if not text then
-            local whole = data:sub(1, 1) == "\137" and #data >= 24
-            text = whole and ("<PNG image %d x %d>"):format(string.unpack(">I4I4", data, 17)) or "<PNG image>"
+            local whole = string.sub(data, 1, 1) == "\137" and #data >= 24
+            text = whole and string.format("<PNG image %d x %d>", string.unpack(">I4I4", data, 17)) or "<PNG image>"
         end
         return { ["image/png"] = encoded, ["text/plain"] = text, metadata = sized(o, "image/png") }
     end)
@@ -153,7 +153,7 @@ method("jpeg", "any data=nil, *, str? path=nil, int(1..)? width=nil, int(1..)? h
     function(o)
         local data = given(o)
         local encoded = checked(o, "image/jpeg", data)
-        return { ["image/jpeg"] = encoded, ["text/plain"] = ("<JPEG image, %d bytes>"):format(#data),
+        return { ["image/jpeg"] = encoded, ["text/plain"] = string.format("<JPEG image, %d bytes>", #data),
             metadata = sized(o, "image/jpeg") }
     end)
 
@@ -175,8 +175,8 @@ method("tensor", "Tensor x, *, bool stats=false, bool heatmap=false",
 
 -- Functions whose first argument may be any table: it is never taken for options.
 local function data_method(name, what, options, doc, fn)
-    local all = ("*, %sstr? id=nil, bool update=false, table? metadata=nil"):format(options)
-    local read = declare(("%s(%s)"):format(name, all), doc)
+    local all = string.format("*, %sstr? id=nil, bool update=false, table? metadata=nil", options)
+    local read = declare(string.format("%s(%s)", name, all), doc)
     display[name] = function(value, settings, ...)
         if value == nil then
             fail("%s: argument 1 (%s): expected a value, got nothing", name, what)
@@ -189,7 +189,7 @@ local function data_method(name, what, options, doc, fn)
         bundle.metadata = bundle.metadata or o.metadata
         show(bundle, o)
     end
-    tide._document(display[name], name, ("%s(any %s, {%s})"):format(name, what, all:sub(4)), doc)
+    tide._document(display[name], name, string.format("%s(any %s, {%s})", name, what, string.sub(all, 4)), doc)
 end
 
 data_method("json", "value", "bool expanded=false, ",
@@ -205,12 +205,12 @@ local VEGA = { ["vega-lite"] = "application/vnd.vegalite.v%s+json", vega = "appl
 -- The type that a specification's "$schema" names.
 local function vega_type(value, name)
     local schema = type(value) == "table" and value["$schema"]
-        or type(value) == "string" and value:match('"$schema"%s*:%s*"([^"]*)"')
-    local kind, version = tostring(schema or "vega-lite/v5"):match("([%w-]+)/v(%d+)")
+        or type(value) == "string" and string.match(value, '"$schema"%s*:%s*"([^"]*)"')
+    local kind, version = string.match(tostring(schema or "vega-lite/v5"), "([%w-]+)/v(%d+)")
     if not VEGA[kind] then
         fail("%s: $schema %s is neither Vega-Lite's nor Vega's", name, tostring(schema))
     end
-    return VEGA[kind]:format(version)
+    return string.format(VEGA[kind], version)
 end
 
 data_method("vega", "spec", "",
@@ -222,11 +222,11 @@ data_method("vega", "spec", "",
         end
         local type_name = vega_type(spec, "vega")
         local data = checked(o, type_name, spec)
-        if data:find("^%s*{") == nil then
+        if string.find(data, "^%s*{") == nil then
             fail("vega: argument 1 (spec): a specification is an object")
         end
-        return { [type_name] = data, ["text/plain"] = ("<%s specification, %d bytes>"):format(
-            type_name:find("vegalite", 1, true) and "Vega-Lite" or "Vega", #data) }
+        return { [type_name] = data, ["text/plain"] = string.format("<%s specification, %d bytes>",
+            string.find(type_name, "vegalite", 1, true) and "Vega-Lite" or "Vega", #data) }
     end)
 
 data_method("bundle", "bundle", "",
@@ -238,7 +238,7 @@ data_method("bundle", "bundle", "",
         end
         local copy, n = {}, 0
         for key, value in pairs(bundle) do
-            if type(key) ~= "string" or not key:find("^[%w!#$&^_.+-]+/[%w!#$&^_.+-]+$") then
+            if type(key) ~= "string" or not string.find(key, "^[%w!#$&^_.+-]+/[%w!#$&^_.+-]+$") then
                 fail("bundle: %s is no MIME type such as 'text/html'", tide._describe(key))
             end
             copy[key], n = checked(o, key, value), n + 1

@@ -12,7 +12,7 @@ tide._class("Distribution", Distribution)
 local LOG_TWO_PI = math.log(2 * math.pi)
 
 local function method(name, parameters, doc, fn)
-    Distribution[name] = declare(("%s(Distribution self%s"):format(name, parameters), doc, fn)
+    Distribution[name] = declare(string.format("%s(Distribution self%s", name, parameters), doc, fn)
 end
 
 -- ---- parameters ----
@@ -83,15 +83,15 @@ local function class(name)
         local parts = {}
         for _, parameter in ipairs(self.parameters) do
             local x = self[parameter]
-            parts[#parts + 1] = ("%s: %s"):format(parameter, x:dim() == 0 and tide._number(x:item(), 6) or tostring(x.shape))
+            parts[#parts + 1] = string.format("%s: %s", parameter, x:dim() == 0 and tide._number(x:item(), 6) or tostring(x.shape))
         end
-        return ("%s(%s)"):format(name, table.concat(parts, ", "))
+        return string.format("%s(%s)", name, table.concat(parts, ", "))
     end
     return setmetatable(methods, { __index = Distribution })
 end
 
 local function define(schema, doc, class_of, fn)
-    local name = schema:match("^[%w_]+")
+    local name = string.match(schema, "^[%w_]+")
     distributions[name] = declare(schema .. " -> Distribution", doc, fn)
     tide._document(class_of, name, schema, doc)
 end
@@ -470,7 +470,7 @@ end)
 
 local Independent = class("Independent")
 Independent.parameters = {}
-Independent.__tostring = function(self) return ("Independent(%s, %d)"):format(tostring(self.base), self.reinterpreted_batch_ndims) end
+Independent.__tostring = function(self) return string.format("Independent(%s, %d)", tostring(self.base), self.reinterpreted_batch_ndims) end
 local function sum_last(x, n)
     for _ = 1, n do
         x = x:sum(-1)

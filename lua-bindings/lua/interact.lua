@@ -88,7 +88,7 @@ local function order(fn, controls)
     return ordered, parameters
 end
 
-local function value_text(v) return type(v) == "number" and tide._number(v) or type(v) == "string" and ("%q"):format(v) or tostring(v) end
+local function value_text(v) return type(v) == "number" and tide._number(v) or type(v) == "string" and string.format("%q", v) or tostring(v) end
 
 return tide._function("interact(function fn, table controls, *, bool manual=false)",
     "A control for each parameter of fn by its name, and below them what fn prints, displays and returns, anew when one "
@@ -129,7 +129,7 @@ return tide._function("interact(function fn, table controls, *, bool manual=fals
             for k, name in ipairs(names) do
                 texts[k] = name .. " = " .. value_text(made[name].value)
             end
-            print(("interact: controls need a notebook; called once with %s"):format(table.concat(texts, ", ")))
+            print(string.format("interact: controls need a notebook; called once with %s", table.concat(texts, ", ")))
             return call()
         end
         local output = tide.widgets.Output()

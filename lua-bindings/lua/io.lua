@@ -167,7 +167,7 @@ local function gather(matrix, codes, places, known, open, names, count)
 end
 
 local function check_delimiter(fname, delimiter, refused)
-    if #delimiter ~= 1 or delimiter:find("[\n\r]") or refused and delimiter:find(refused) then
+    if #delimiter ~= 1 or string.find(delimiter, "[\n\r]") or refused and string.find(delimiter, refused) then
         fail('%s: option delimiter: one character expected%s, got "%s"', fname,
             refused and " that no number holds" or "", delimiter)
     end

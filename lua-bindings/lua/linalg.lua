@@ -5,7 +5,7 @@ local fail, declare = tide._fail, tide._function
 local linalg = {}
 
 for name, value in pairs(tide) do
-    local short = type(name) == "string" and name:match("^linalg_(.+)$")
+    local short = type(name) == "string" and string.match(name, "^linalg_(.+)$")
     if short then
         linalg[short] = value
     end

@@ -5,13 +5,13 @@ local tide = ...
 local function warn_of(left, path, why)
     local names = {}
     for name, what in pairs(left) do
-        names[#names + 1] = ("'%s' (%s)"):format(name, what)
+        names[#names + 1] = string.format("'%s' (%s)", name, what)
     end
     if #names > 0 then
         table.sort(names)
-        warn((("tide: load: '%s': left out%s: %s%s"):format(path, why,
+        warn((string.gsub(string.format("tide: load: '%s': left out%s: %s%s", path, why,
             table.concat(names, ", ", 1, math.min(#names, 8)),
-            #names > 8 and (" and %d more"):format(#names - 8) or ""):gsub("%c", "?")))
+            #names > 8 and string.format(" and %d more", #names - 8) or ""), "%c", "?")))
     end
 end
 
@@ -21,9 +21,9 @@ return tide._function("load(str path, *, device? device=nil, bool map=true) -> a
     .. "used; NumPy's arrays, as load_npy and load_npz read them, where the file's name ends in .npy or .npz.",
     function(path, device, map)
         local _range <close> = tide.profiler.record { "load", kind = "data" }
-        if path:find("%.npy$") then
+        if string.find(path, "%.npy$") then
             return tide._require("files.numpy").load(path, device, "load")
-        elseif path:find("%.npz$") then
+        elseif string.find(path, "%.npz$") then
             local arrays, left = tide._require("files.numpy").load_archive(path, device, "load")
             warn_of(left, path, "")
             return arrays, left

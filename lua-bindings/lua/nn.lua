@@ -21,7 +21,7 @@ tide._class("Module", Module)
 
 -- A method of every module: "name(PARAMETERS) -> RESULT" behind self.
 local function method(name, parameters, doc, fn)
-    Module[name] = declare(("%s(Module self%s"):format(name, parameters), doc, fn)
+    Module[name] = declare(string.format("%s(Module self%s", name, parameters), doc, fn)
 end
 
 local function is_module(value)
@@ -136,7 +136,7 @@ nn.Parameter = declare("Parameter(Tensor x) -> Tensor", "A leaf of x's values th
 local function register(self, name, value, kind)
     if type(name) ~= "string" and math.type(name) ~= "integer" then
         fail("register_%s: argument 2 (name): expected a name, got %s", kind, tide._describe(name))
-    elseif name == "" or type(name) == "string" and name:find(".", 1, true) then
+    elseif name == "" or type(name) == "string" and string.find(name, ".", 1, true) then
         fail("register_%s: '%s' is no name of a part: it must not be empty nor contain a dot", kind, name)
     end
     if not self._kinds[name] then
@@ -273,17 +273,17 @@ function Named:__tostring()
     for k, pair in ipairs(self.list) do
         names[k] = tostring(pair[1])
     end
-    return ("%d names and values, for name, x in ... do: %s"):format(#names, table.concat(names, ", "))
+    return string.format("%d names and values, for name, x in ... do: %s", #names, table.concat(names, ", "))
 end
 
 local function each(list) return setmetatable({ list = list, at = 0 }, Named) end
 
 for kind, doc in pairs { parameter = "parameters", buffer = "buffers" } do
     method(doc, ", bool recurse=true) -> list",
-        ("All %s of the module and, unless recurse is false, its children."):format(doc),
+        string.format("All %s of the module and, unless recurse is false, its children.", doc),
         function(self, recurse) return seconds(named(self, kind, "", recurse)) end)
     method("named_" .. doc, ", str prefix=\"\", bool recurse=true) -> function",
-        ("%s with their names: for name, x in model:named_%s() do ... end."):format(doc, doc),
+        string.format("%s with their names: for name, x in model:named_%s() do ... end.", doc, doc),
         function(self, prefix, recurse) return each(named(self, kind, prefix, recurse)) end)
 end
 
@@ -344,7 +344,7 @@ method("named_modules", ", *, str prefix=\"\", bool remove_duplicate=true) -> fu
 -- The module of a full name: numbers among its parts are places.
 local function submodule(fname, self, path)
     local module, walked = self, {}
-    for part in path:gmatch("[^.]+") do
+    for part in string.gmatch(path, "[^.]+") do
         refresh(module)
         local key = module._kinds[part] and part or math.tointeger(tonumber(part)) or part
         local child = module._kinds[key] == "module" and rawget(module, key)
@@ -361,9 +361,9 @@ method("get_submodule", ", str target) -> Module", "The module of a full name: m
 
 for _, kind in ipairs { "parameter", "buffer" } do
     local fname = "get_" .. kind
-    method(fname, ", str target) -> Tensor", ("The %s of a full name: model:%s \"fc.weight\"."):format(kind, fname),
+    method(fname, ", str target) -> Tensor", string.format("The %s of a full name: model:%s \"fc.weight\".", kind, fname),
         function(self, target)
-            local path, name = target:match("^(.*)%.([^.]+)$")
+            local path, name = string.match(target, "^(.*)%.([^.]+)$")
             local owner = submodule(fname, self, path or "")
             refresh(owner)
             name = name or target

@@ -10,8 +10,8 @@ Optimizer.__index = Optimizer
 
 -- Options are a group's: an optimizer has none of these names.
 local OPTIONS = {}
-for name in ("lr momentum dampening weight_decay nesterov maximize betas eps amsgrad alpha centered rho lambd lr_decay etas "
-    .. "step_sizes initial_lr"):gmatch("%S+") do
+for name in string.gmatch("lr momentum dampening weight_decay nesterov maximize betas eps amsgrad alpha centered rho lambd lr_decay etas "
+    .. "step_sizes initial_lr", "%S+") do
     OPTIONS[name] = true
 end
 
@@ -30,7 +30,7 @@ tide._class("Optimizer", Optimizer)
 
 -- A method of every optimizer: "name(PARAMETERS) -> RESULT" behind self.
 local function method(name, parameters, doc, fn)
-    Optimizer[name] = declare(("%s(Optimizer self%s"):format(name, parameters), doc, fn)
+    Optimizer[name] = declare(string.format("%s(Optimizer self%s", name, parameters), doc, fn)
 end
 
 local function check_parameter(fname, k, p)
@@ -218,7 +218,7 @@ local function sort_out(self, group, lr, params)
                 fail("%s: the state of parameter %d: step must be a number, got %s", self.__name, k,
                     tide._describe(state.step))
             elseif counts then
-                key = carries and ("%d %a"):format(state.step, state[carries]) or state.step
+                key = carries and string.format("%d %a", state.step, state[carries]) or state.step
             elseif fresh then
                 key = -1
             end
@@ -457,7 +457,7 @@ end
 function Optimizer:__tostring()
     local lines = { self.__name .. " (" }
     for g, group in ipairs(self.param_groups) do
-        lines[#lines + 1] = ("Parameter Group %d"):format(g)
+        lines[#lines + 1] = string.format("Parameter Group %d", g)
         local names = {}
         for name in pairs(options_of(group)) do
             names[#names + 1] = name
@@ -465,7 +465,7 @@ function Optimizer:__tostring()
         table.sort(names, tide._before)
         for _, name in ipairs(names) do
             local value = group[name]
-            lines[#lines + 1] = ("    %s: %s"):format(name, option_text(value))
+            lines[#lines + 1] = string.format("    %s: %s", name, option_text(value))
         end
     end
     lines[#lines + 1] = ")"
@@ -479,7 +479,7 @@ local FUSED = { SGD = true, Adam = true, AdamW = true, Adagrad = true }
 
 local function with_switches(schema)
     local more = "bool foreach=true, bool capturable=false, bool differentiable=false"
-    return (schema:gsub("bool foreach=true", FUSED[schema:match("^%w+")] and more .. ", bool? fused=nil" or more))
+    return (string.gsub(schema, "bool foreach=true", FUSED[string.match(schema, "^%w+")] and more .. ", bool? fused=nil" or more))
 end
 
 -- A step over lists is the fused one already.
@@ -495,7 +495,7 @@ end
 
 -- A class whose constructor has the schema c.schema; c.check(options) refuses what does not go together.
 local function class(c)
-    local name, read = c.schema:match("^%w+"), declare(with_switches(c.schema), c.doc)
+    local name, read = string.match(c.schema, "^%w+"), declare(with_switches(c.schema), c.doc)
     c.__name, c.__tostring, c.__index, c.__newindex, c.apply = name, Optimizer.__tostring, c, assign, c.step
     c.step = nil
     c.counts = c.counts == nil or c.counts

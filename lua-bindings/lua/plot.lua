@@ -42,7 +42,7 @@ function Plot:__display()
     return bundle
 end
 
-local function method(name, parameters, doc, fn) Plot[name] = declare(("%s(Plot self%s"):format(name, parameters), doc, fn) end
+local function method(name, parameters, doc, fn) Plot[name] = declare(string.format("%s(Plot self%s", name, parameters), doc, fn) end
 
 method("show", ", *, str? id=nil, bool update=false)",
     "Show it now, within a loop too; with an id a later one takes its place. Example: tide.plot.line({1, 4, 9}):show()",
@@ -72,7 +72,7 @@ local WRITERS = {
 method("save", ", str path)", "Write it to a file: .svg, .png, .pdf, .json (Vega-Lite) or .txt. "
     .. "Example: tide.plot.line({1, 4, 9}):save(os.tmpname() .. '.png')",
     function(self, path)
-        local writer = WRITERS[path:match("%.(%w+)$")]
+        local writer = WRITERS[string.match(path, "%.(%w+)$")]
         if not writer then
             fail("save: '%s': expected a name that ends in .svg, .png, .pdf, .json or .txt", path)
         end
@@ -97,7 +97,7 @@ local function check_texts(o)
         if o[option] and not utf8.len(o[option]) then
             fail("%s: option %s is no UTF-8", o.name, option)
         end
-        o[option] = o[option] and o[option]:gsub("%c", " ")
+        o[option] = o[option] and string.gsub(o[option], "%c", " ")
     end
     return o
 end
@@ -123,7 +123,7 @@ local function split_options(name, is_figures, is_known, read_figure, ...)
             fail("%s: no option '%s': %s", name, key, told)
         elseif type(key) == "string" and not is_known[key] then
             local _, problem = pcall(read_figure, { [key] = value })
-            if problem:find("did you mean", 1, true) then
+            if string.find(problem, "did you mean", 1, true) then
                 error(problem, 0)
             end
         end
@@ -136,8 +136,8 @@ end
 -- A function of tide.plot: fn gets its arguments by name, and gives a figure. `figure` are the options that it has beside
 -- those of its data.
 local function kind(name, parameters, figure, doc, fn)
-    local read = declare(("%s(%s)"):format(name, parameters), doc)
-    local read_figure = figure and declare(("%s(*, %s)"):format(name, figure), doc)
+    local read = declare(string.format("%s(%s)", name, parameters), doc)
+    local read_figure = figure and declare(string.format("%s(*, %s)", name, figure), doc)
     local names, is_figures, is_known = tide._doc(read).params, {}, {}
     for _, option in ipairs(names) do
         is_known[option] = true
@@ -164,8 +164,8 @@ local function kind(name, parameters, figure, doc, fn)
     end
     local signature = tide._doc(read).signature
     if figure then -- one table has both
-        local inner = tide._doc(read_figure).signature:match("^[^{]*{(.*)}%)$")
-        signature = signature:gsub("}%)$", ""):gsub("%)$", ", {") .. (signature:find("{", 1, true) and ", " or "") .. inner .. "})"
+        local inner = string.match(tide._doc(read_figure).signature, "^[^{]*{(.*)}%)$")
+        signature = string.gsub(string.gsub(signature, "}%)$", ""), "%)$", ", {") .. (string.find(signature, "{", 1, true) and ", " or "") .. inner .. "})"
     end
     tide._document(plot[name], name, signature .. " -> Plot", doc)
     tide._doc(plot[name]).params = names
@@ -277,9 +277,9 @@ kind("line", 'data x, data? y=nil, *, ' .. STYLED .. ', "solid"|"dashed"|"dotted
 
 for _, name in ipairs { "points", "scatter" } do
     kind(name, "data x, data? y=nil, *, " .. STYLED .. MARKED, AXES .. COMMON,
-        ("Points: %s(x, y), with several series as in line; color is that of all, a list of one for each series, or the class of each point; yerr draws "
+        string.format("Points: %s(x, y), with several series as in line; color is that of all, a list of one for each series, or the class of each point; yerr draws "
             .. "error bars. "
-            .. "Example: tide.plot.%s(tide.randn(50), tide.randn(50), {marker = 's'})"):format(name, name),
+            .. "Example: tide.plot.%s(tide.randn(50), tide.randn(50), {marker = 's'})", name, name),
         function(o) return curves(o, "points") end)
 end
 
@@ -325,7 +325,7 @@ kind("hist", 'data x, *, int(1..1000)? bins=nil, list? range=nil, bool density=f
             layers[k] = styled(o, { mark = "rects", left = left, right = right, y = count, label = label_of(o, labels, k, #values),
                 faint = #counts > 1 and (k > 1 and "outline" or "filled") or nil }, k)
         end
-        layers[1].note = left_out > 0 and ("%d not counted: nan, infinite or out of range"):format(left_out) or nil
+        layers[1].note = left_out > 0 and string.format("%d not counted: nan, infinite or out of range", left_out) or nil
         local figure = figure_of(o, layers)
         figure.empty = counted == 0
         return figure

@@ -36,7 +36,7 @@ local function remembered_peak()
     if not file then
         return nil
     end
-    local flops, bytes, threads = (file:read("l") or ""):match("^tide%-peak ([%d.e+]+) ([%d.e+]+) (%d+)$")
+    local flops, bytes, threads = string.match(file:read("l") or "", "^tide%-peak ([%d.e+]+) ([%d.e+]+) (%d+)$")
     file:close()
     flops, bytes = tonumber(flops), tonumber(bytes)
     return flops and bytes and tonumber(threads) == tide.get_num_threads()
@@ -74,7 +74,7 @@ profiler.peak = tide._function("peak(*, bool measure=false) -> table",
         local path = peak_file()
         local file = path and io.open(path .. ".part", "w")
         if file then
-            file:write(("tide-peak %.6e %.6e %d\n"):format(peak.flops, peak.bytes, peak.threads))
+            file:write(string.format("tide-peak %.6e %.6e %d\n", peak.flops, peak.bytes, peak.threads))
             file:close()
             os.rename(path .. ".part", path)
         end
@@ -133,8 +133,8 @@ function profiler._begin(path, most)
     local draft = path .. ".part"
     local file, message = io.open(draft, "w")
     if not file then
-        local name = #path > 200 and path:sub(1, 197) .. "..." or path
-        error(("%s: %s"):format(name, message:match(".*: ?(.*)") or message), 0)
+        local name = #path > 200 and string.sub(path, 1, 197) .. "..." or path
+        error(string.format("%s: %s", name, string.match(message, ".*: ?(.*)") or message), 0)
     end
     file:close()
     os.remove(draft)
@@ -148,7 +148,7 @@ function profiler._finish(path)
     profile:export_chrome_trace(path)
     local totals = profile:_totals()
     if totals.evicted > 0 then
-        io.stderr:write(("tide: --profile: the trace holds the last %d of %d events; --profile-events %d keeps them all\n"):format(
+        io.stderr:write(string.format("tide: --profile: the trace holds the last %d of %d events; --profile-events %d keeps them all\n",
             totals.events, totals.events + totals.evicted, totals.events + totals.evicted))
     end
 end
@@ -167,7 +167,7 @@ function profiler._finish_advice(form)
     local advice, totals = profile:advice(), profile:_totals()
     io.stdout:write(form == "json" and tide._require("advice.collect").to_json(advice) or tostring(advice), "\n")
     if totals.evicted > 0 and form ~= "json" then
-        io.stdout:write(("(looked at: the last %d of %d events, the last %.3g s)\n"):format(totals.events,
+        io.stdout:write(string.format("(looked at: the last %d of %d events, the last %.3g s)\n", totals.events,
             totals.events + totals.evicted, totals.wall_ns * 1e-9))
     end
 end

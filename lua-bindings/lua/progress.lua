@@ -8,15 +8,15 @@ tide._class("Progress", Progress)
 local BAR, INTERVAL = 24, 0.1
 
 local function one_line(text)
-    return (tostring(text):gsub("[\0-\31\127]", " "))
+    return (string.gsub(tostring(text), "[\0-\31\127]", " "))
 end
 
 local function duration(seconds)
     if seconds < 60 then
         local tenths = math.floor(seconds * 10 + 0.5)
-        return ("%d.%d s"):format(tenths // 10, tenths % 10)
+        return string.format("%d.%d s", tenths // 10, tenths % 10)
     end
-    return ("%d:%02d"):format(seconds // 60, math.floor(seconds % 60))
+    return string.format("%d:%02d", seconds // 60, math.floor(seconds % 60))
 end
 
 local function line(self)
@@ -24,14 +24,14 @@ local function line(self)
     local done = self.n > 0 and math.min(self.at / self.n, 1) or 1
     local full = math.floor(done * BAR + 0.5)
     local left = self.at > 0 and self.at < self.n and ", " .. duration(spent / self.at * (self.n - self.at)) .. " left" or ""
-    return ("%s%s%s %d/%d  %s%s%s"):format(self.text, ("█"):rep(full), ("·"):rep(BAR - full), self.at, self.n,
+    return string.format("%s%s%s %d/%d  %s%s%s", self.text, string.rep("█", full), string.rep("·", BAR - full), self.at, self.n,
         duration(spent), left, self.message ~= "" and "  " .. self.message or "")
 end
 
 -- Cut to the terminal's width: characters, not bytes.
 local function fit(text, width)
     local cut = utf8.offset(text, width)
-    return cut and text:sub(1, cut - 1) or text
+    return cut and string.sub(text, 1, cut - 1) or text
 end
 
 local function draw(self)
@@ -96,7 +96,7 @@ local function new(steps, text)
     local self = setmetatable({
         n = steps, at = 0, message = "", text = text and one_line(text) .. "  " or "", started = tide.time(), drawn = 0,
         notebook = frontend.notebook, terminal = not frontend.notebook and tide._terminal_width() or nil,
-        id = ("tide-progress-%d"):format(count), shown = false, closed = false,
+        id = string.format("tide-progress-%d", count), shown = false, closed = false,
     }, Progress)
     if self.terminal or self.notebook then
         draw(self)

@@ -8,12 +8,12 @@ return tide._function("save(any object, str path)",
         if object == nil then
             tide._fail("save: object: a table or a tensor expected, got nil")
         end
-        if path:find("%.npy$") then
+        if string.find(path, "%.npy$") then
             if not tide.is_tensor(object) then
                 tide._fail("save: '%s': a file for NumPy holds one tensor, got %s", path, tide._describe(object))
             end
             return tide.io.save_npy(object, path)
-        elseif path:find("%.npz$") then
+        elseif string.find(path, "%.npz$") then
             if type(object) ~= "table" then
                 tide._fail("save: '%s': an archive for NumPy holds tensors by name, got %s", path, tide._describe(object))
             end

@@ -112,7 +112,7 @@ function checks.children(v)
     local copy = {}
     for k, child in ipairs(type(v) == "table" and getmetatable(v) == nil and v or {}) do
         if getmetatable(child) ~= Widget then
-            return nil, ("widgets, of which number %d is %s"):format(k, tide._describe(child))
+            return nil, string.format("widgets, of which number %d is %s", k, tide._describe(child))
         end
         copy[k] = child
     end
@@ -129,7 +129,7 @@ function checks.options(v)
         local pair = type(option) == "table" and getmetatable(option) == nil and #option == 2
         local label = pair and option[1] or tostring(option)
         if type(label) ~= "string" or not utf8.len(label) then
-            return nil, ("options that are texts, of which number %d is %s"):format(k, tide._describe(label))
+            return nil, string.format("options that are texts, of which number %d is %s", k, tide._describe(label))
         end
         options[k] = { label, pair and option[2] or option }
         if pair and option[2] == nil then
@@ -186,7 +186,7 @@ end
 
 function Widget:__index(name)
     local values = rawget(self, "_values")
-    if Widget[name] ~= nil and type(name) == "string" and name:sub(1, 1) ~= "_" then
+    if Widget[name] ~= nil and type(name) == "string" and string.sub(name, 1, 1) ~= "_" then
         return Widget[name]
     elseif class_of(self).methods[name] then
         return class_of(self).methods[name]
@@ -229,7 +229,7 @@ function Widget:__tostring()
     for _, name in ipairs { "description", "value", "min", "max", "index" } do
         local value = rawget(self, "_values")[name]
         if type(value) == "string" and value ~= "" and #value < 60 then
-            parts[#parts + 1] = ("%s=%q"):format(name, value)
+            parts[#parts + 1] = string.format("%s=%q", name, value)
         elseif type(value) == "number" or type(value) == "boolean" then
             parts[#parts + 1] = name .. "=" .. (type(value) == "number" and tide._number(value) or tostring(value))
         end
@@ -239,7 +239,7 @@ function Widget:__tostring()
             parts[#parts + 1] = tostring(child)
         end
     end
-    return ("%s(%s)"):format(class_of(self).name, table.concat(parts, ", "))
+    return string.format("%s(%s)", class_of(self).name, table.concat(parts, ", "))
 end
 
 function Widget:__display()
@@ -250,7 +250,7 @@ function Widget:__display()
     return bundle
 end
 
-local function method(name, parameters, doc, fn) Widget[name] = declare(("%s(Widget self%s"):format(name, parameters), doc, fn) end
+local function method(name, parameters, doc, fn) Widget[name] = declare(string.format("%s(Widget self%s", name, parameters), doc, fn) end
 
 method("observe", ', function fn, str name="value")',
     "fn{name, old, new, owner} is called when a field has changed, by the page or by an assignment. "
@@ -386,7 +386,7 @@ local function define(name, spec)
     local class = { name = name, traits = traits, module = spec.module or CONTROLS, version = spec.version or "2.0.0",
         style = spec.style, fixed = spec.fixed, methods = spec.methods or {}, limited = spec.limited, exponents = spec.exponents,
         to_wire = spec.to_wire or wire_value, from_wire = spec.from_wire or from_wire, get = spec.get, set = spec.set }
-    local schema = ("%s(%s, table? layout=nil) -> Widget"):format(name, table.concat(parameters, ", "))
+    local schema = string.format("%s(%s, table? layout=nil) -> Widget", name, table.concat(parameters, ", "))
     widgets[name] = declare(schema, spec.doc, function(...)
         local self = setmetatable({ _class = class, _values = {}, _observers = {}, _handlers = {} }, Widget)
         local values, given = rawget(self, "_values"), table.pack(...)
@@ -475,8 +475,8 @@ define("Image", { fixed = { format = "png", width = "", height = "" },
 
 for _, name in ipairs { "HBox", "VBox" } do
     define(name, { fixed = { box_style = "" }, traits = { { "children", "list", "nil", "children" } }, defaults = { children = {} },
-        doc = ("Widgets %s. Example: tide.widgets.%s({tide.widgets.Label('a'), tide.widgets.Label('b')})")
-            :format(name == "HBox" and "side by side" or "below one another", name) })
+        doc = string.format(("Widgets %s. Example: tide.widgets.%s({tide.widgets.Label('a'), tide.widgets.Label('b')})")
+            , name == "HBox" and "side by side" or "below one another", name) })
 end
 
 tide._require("notebook.choice") { define = define, push = push, notify = notify, check = check, description = DESCRIPTION, disabled = DISABLED }
@@ -486,7 +486,7 @@ tide._require("notebook.choice") { define = define, push = push, notify = notify
 -- What an error says, and where it was raised.
 local function trace(problem)
     local text = type(problem) == "string" and problem or tostring(problem)
-    return (debug.traceback(text, 2):gsub("\n%s*%[C%]: in [^\n]*", ""):gsub("\n%s*tide%.%w+:[^\n]*", ""))
+    return (string.gsub(string.gsub(debug.traceback(text, 2), "\n%s*%[C%]: in [^\n]*", ""), "\n%s*tide%.%w+:[^\n]*", ""))
 end
 
 -- While a cell runs its output is gathered and is the widget's state.

@@ -67,7 +67,7 @@ Pool.close = declare("close(Pool self)", "Stop what runs and end the threads; wa
 Pool.__close = close
 
 function Pool:__tostring()
-    return ("Pool(%d%s)"):format(self.n, self.handle and "" or ", closed")
+    return string.format("Pool(%d%s)", self.n, self.handle and "" or ", closed")
 end
 
 return declare("workers(*, int(1..256) n, function? init=nil) -> Pool",

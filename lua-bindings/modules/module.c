@@ -57,7 +57,8 @@ static void copy_fields(lua_State *L, int to) {
 
 /* Lua's functions and libraries as they are now: a script may take their names, or what is in them,
  * for something else, and modules are loaded when they are first touched. What scripts call their
- * own is in _G. Methods of strings and files are the script's still. */
+ * own is in _G. Modules write string.find(s, p), not s:find(p): methods of strings are found in the
+ * script's table, and those of files are the script's still. */
 static void keep_environment(lua_State *L) {
     static const char *const libraries[] = {LUA_STRLIBNAME,  LUA_TABLIBNAME, LUA_MATHLIBNAME,
                                             LUA_UTF8LIBNAME, LUA_IOLIBNAME,  LUA_OSLIBNAME,

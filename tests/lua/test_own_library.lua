@@ -5,14 +5,17 @@ local t = require "harness"
 local here = arg[0]:match("^(.*)/") or "."
 local program, build = os.getenv "TIDE", os.getenv "TIDE_BUILD"
 
--- What a script may do to the library; `string` stays what the methods of strings are found in.
+-- What a script may do to the library.
 local SPOILT = {
     none = "",
     gone = "string, table, math, io, os, utf8, coroutine, debug, package = nil",
     other = "string, table, math, io, os, utf8, debug, package = 1, 'x', {}, print, {}, true, {}, setmetatable({}, {__index = error})",
     functions = "for name in ('ipairs pairs next type tostring tonumber select pcall error rawget rawset rawequal getmetatable "
         .. "setmetatable load'):gmatch('%a+') do _G[name] = nil end",
-    emptied = "for _, lib in ipairs { table, math, io, os, utf8, debug } do for k in pairs(lib) do lib[k] = nil end end",
+    emptied = "for _, lib in ipairs { table, math, io, os, utf8, debug, string } do for k in pairs(lib) do lib[k] = nil end end",
+    failing = "for _, lib in ipairs { table, math, os, utf8, string } do for k in pairs(lib) do lib[k] = function() error 'no' end end end",
+    methods = "debug.setmetatable('', { __index = function() return function() return 'x' end end })",
+    no_methods = "debug.setmetatable('', nil)",
     late = "tide.nn.Linear(2, 2); tide.optim.SGD({tide.ones(1):requires_grad_()}, {lr = 1}); string, table, math, io, os, pairs, type = nil",
 }
 
@@ -92,7 +95,13 @@ for name in ("_G arg assert collectgarbage coroutine debug error getmetatable io
     LIBRARY[name] = true
 end
 
-t.test("modules_read_no_globals_but_lua_s", function()
+-- What strings alone have for methods (others pack and unpack what they will).
+local METHODS = {}
+for name in ("byte find format gmatch gsub len lower match rep reverse sub upper"):gmatch("%a+") do
+    METHODS[name] = true
+end
+
+t.test("modules_read_no_globals_but_lua_s_and_no_methods_of_strings", function()
     local luac
     for _, name in ipairs { "luac5.4", "luac" } do
         luac = luac or os.execute(name .. " -v 2>/dev/null | grep -q 'Lua 5.4'") and name
@@ -108,6 +117,8 @@ t.test("modules_read_no_globals_but_lua_s", function()
         local name = text:match('_ENV "([%w_]+)"')
         t.is_true(not name or LIBRARY[name], ("%s: %s"):format(file, name))
         t.is_true(not text:find("SETTABUP.*_ENV"), ("%s: %s"):format(file, text))
+        local method = text:match('SELF%s.*"(%a+)"')
+        t.is_true(not (method and METHODS[method]), ("%s: s:%s(), where string.%s(s) is kept"):format(file, method, method))
     end
     t.is_true(files > 100)
 end)

@@ -52,7 +52,7 @@ local function build(view, i, over, replay)
     end
     local there = over and replay.call_text({ base = kind.base, inplace = true }, arguments, texts)
     if not there then
-        there = fresh:find("}%)$") and fresh:gsub("}%)$", ", out = out})") or fresh:gsub("%)$", ", {out = out})")
+        there = string.find(fresh, "}%)$") and string.gsub(fresh, "}%)$", ", out = out})") or string.gsub(fresh, "%)$", ", {out = out})")
     end
     return replay.compile("for k = 1, 4 do local r = " .. fresh .. " end", values),
         replay.compile("for k = 1, 4 do local r = " .. there .. " end", values)
@@ -68,10 +68,10 @@ return function(view, add, replay)
             if gain then
                 local layout = view:layout(view:result(example))
                 add { kind = "allocate", site = site, count = count, cost = cost,
-                    text = ("%s × a new %s %s (%.0f MiB) from %s"):format(view.count_text(count), view.shape_text(layout),
+                    text = string.format("%s × a new %s %s (%.0f MiB) from %s", view.count_text(count), view.shape_text(layout),
                         layout.dtype, view.bytes(layout) / 2 ^ 20, site.name),
-                    fix = over and ("x:%s_(…) writes over what nobody reads any more"):format(site.kind.base)
-                        or ("local out = tide.empty(…) in front of the loop, tide.%s(…, {out = out}) in it"):format(site.kind.base),
+                    fix = over and string.format("x:%s_(…) writes over what nobody reads any more", site.kind.base)
+                        or string.format("local out = tide.empty(…) in front of the loop, tide.%s(…, {out = out}) in it", site.kind.base),
                     gain = gain, measured = true, least = 1.3 }
             end
         end

@@ -76,11 +76,11 @@ local function batched(view, call, texts, replay)
     local arguments, kind = view.arguments[view.args[call.i]], call.kind
     if call.running then
         local other = call.slots[1].class == "carry" and 2 or 1
-        return ("%s:%s(1)"):format(texts[other], sums[kind.base])
+        return string.format("%s:%s(1)", texts[other], sums[kind.base])
     elseif kind.base == "dot" then
-        return ("(%s * %s):sum(2)"):format(texts[1], texts[2])
+        return string.format("(%s * %s):sum(2)", texts[1], texts[2])
     elseif kind.base == "mm" then
-        return ("tide.bmm(%s, %s)"):format(texts[1], texts[2])
+        return string.format("tide.bmm(%s, %s)", texts[1], texts[2])
     elseif kind.pointwise or kind.base == "copy" then
         local ndim
         for _, slot in ipairs(call.slots) do
@@ -96,7 +96,7 @@ local function batched(view, call, texts, replay)
     end
     local dims = {}
     for d = 1, #layout.shape do
-        dims[d] = ("%d"):format(d + 1)
+        dims[d] = string.format("%d", d + 1)
     end
     local moved = false
     local text = replay.call_text(kind, arguments, texts, function(name, text)
@@ -107,7 +107,7 @@ local function batched(view, call, texts, replay)
         if text == "nil" then
             return "{" .. table.concat(dims, ", ") .. "}"
         end
-        return (text:gsub("%-?%d+", function(n) return tonumber(n) > 0 and ("%d"):format(n + 1) or n end))
+        return (string.gsub(text, "%-?%d+", function(n) return tonumber(n) > 0 and string.format("%d", n + 1) or n end))
     end)
     return moved and text or nil
 end
@@ -117,7 +117,7 @@ local function build(view, loop, calls, replay)
     local values, one, all = { n = n }, {}, {}
     for _, call in ipairs(calls) do
         local function name(slot, at, k)
-            local text = ("a%d_%d"):format(at, k)
+            local text = string.format("a%d_%d", at, k)
             local layout = view:layout(slot.example)
             values[text] = replay.fresh({ shape = layout.shape, numel = layout.numel, dtype = layout.dtype },
                 slot.class == "rows" and n or nil)
@@ -132,8 +132,8 @@ local function build(view, loop, calls, replay)
         if not single or not whole then
             return nil
         end
-        one[#one + 1] = ("local r%d = %s"):format(call.position, single)
-        all[#all + 1] = ("local r%d = %s"):format(call.position, whole)
+        one[#one + 1] = string.format("local r%d = %s", call.position, single)
+        all[#all + 1] = string.format("local r%d = %s", call.position, whole)
     end
     return replay.compile("for k = 1, n do\n" .. table.concat(one, "\n") .. "\nend", values),
         replay.compile(table.concat(all, "\n"), values)
@@ -173,7 +173,7 @@ local function fix_of(view, loop, calls, replay)
     end
     if distance and #calls <= 5 then
         if consts > 0 or #known < 3 then
-            return ("tide.cdist(%s, %s)%s"):format(x, y, distance and not root and calls[#calls].kind.base == "sum" and ":square()" or "")
+            return string.format("tide.cdist(%s, %s)%s", x, y, distance and not root and calls[#calls].kind.base == "sum" and ":square()" or "")
         end
     end
     local expressions, last, give = {}, nil, names.giver(view, known, { "x", "y", "z" })
@@ -189,7 +189,7 @@ local function fix_of(view, loop, calls, replay)
         end
         last = batched(view, call, texts, replay)
         if not last then
-            return ("the same operators over all rows of %s at once"):format(x)
+            return string.format("the same operators over all rows of %s at once", x)
         end
         expressions[call.position] = last
     end
@@ -214,7 +214,7 @@ return function(view, add, replay)
                 parts[k] = call.kind.base
             end
             add { kind = "batch", site = view.sites[loop.body[calls[1].position]], count = loop.reps, cost = loop.cost,
-                text = ("%s × (%s) of one row, %s %s, %.0f %% of it dispatch"):format(view.count_text(loop.reps),
+                text = string.format("%s × (%s) of one row, %s %s, %.0f %% of it dispatch", view.count_text(loop.reps),
                     table.concat(parts, ", "), view.shape_text(base), base.dtype, 100 * (1 - kernel / loop.cost)),
                 fix = fix_of(view, loop, calls, replay),
                 gain = gain or math.min(loop.cost / (kernel + loop.cost / rows_of(view, loop, calls)), 50),

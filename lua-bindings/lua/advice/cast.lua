@@ -37,8 +37,8 @@ end
 local function build_again(view, i, count, replay)
     local to = view:layout(view:result(i)).dtype
     local values = { x = replay.fresh(view:layout(view:input(i, 1))), n = math.min(count, 50) }
-    return replay.compile(("for k = 1, n do local y = x:to(tide.%s) end"):format(to), values),
-        replay.compile(("local y = x:to(tide.%s)"):format(to), values)
+    return replay.compile(string.format("for k = 1, n do local y = x:to(tide.%s) end", to), values),
+        replay.compile(string.format("local y = x:to(tide.%s)", to), values)
 end
 
 local function again(view, add, replay)
@@ -49,9 +49,9 @@ local function again(view, add, replay)
                 local from, to = view:layout(view:input(example, 1)), view:layout(view:result(example))
                 local gain = replay.gain(function() return build_again(view, example, count, replay) end)
                 add { kind = "cast", site = site, count = count, cost = cost,
-                    text = ("%s × the same %s of %s cast to %s"):format(view.count_text(count), view.shape_text(from), from.dtype,
+                    text = string.format("%s × the same %s of %s cast to %s", view.count_text(count), view.shape_text(from), from.dtype,
                         to.dtype),
-                    fix = ("local y = x:to(tide.%s) once, in front of the loop"):format(to.dtype),
+                    fix = string.format("local y = x:to(tide.%s) once, in front of the loop", to.dtype),
                     gain = gain and gain * count / math.min(count, 50) or count + 1, measured = gain ~= nil }
             end
         end
@@ -113,7 +113,7 @@ local function crept(view, add, replay)
     end
     local gain = replay.gain(function() return build(view, dear, replay) end)
     add { kind = "cast", site = view.sites[view.site[origin]], count = count, cost = cost,
-        text = ("a float64 meets float32 here, and %s calls behind it are float64"):format(view.count_text(count)),
+        text = string.format("a float64 meets float32 here, and %s calls behind it are float64", view.count_text(count)),
         fix = "make it float32: {dtype = tide.float32} where it is made, or x:float()", gain = gain or 2, measured = gain ~= nil }
 end
 

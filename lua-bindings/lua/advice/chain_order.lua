@@ -53,7 +53,7 @@ local function expand(view, i, tree)
     tree.work = tree.work + shapes[1][1] * shapes[1][2] * shapes[2][2]
     tree.cost = tree.cost + view.cost[i] + view.back[i]
     tree.calls[#tree.calls + 1] = i
-    return ("tide.matmul(%s, %s)"):format(parts[1], parts[2]), { shapes[1][1], shapes[2][2] }
+    return string.format("tide.matmul(%s, %s)", parts[1], parts[2]), { shapes[1][1], shapes[2][2] }
 end
 
 -- The order with fewest multiplications, as dynamic programming finds it: these, code, and text for people.
@@ -74,8 +74,8 @@ local function best_order(leaves)
                 local left, right = best[a][cut], best[cut + 1][b]
                 local work = left.work + right.work + dims[a] * dims[cut + 1] * dims[b + 1]
                 if not best[a][b] or work < best[a][b].work then
-                    best[a][b] = { work = work, text = ("tide.matmul(%s, %s)"):format(left.text, right.text),
-                        short = ("%s:matmul(%s)"):format(left.short, right.short) }
+                    best[a][b] = { work = work, text = string.format("tide.matmul(%s, %s)", left.text, right.text),
+                        short = string.format("%s:matmul(%s)", left.short, right.short) }
                 end
             end
         end
@@ -124,7 +124,7 @@ return function(view, add, replay)
                 shapes[k] = view.tuple_text(layout)
             end
             add { kind = "chain_order", site = f.site, count = f.count, cost = f.cost,
-                text = ("%s × a product of %s in an order with %.1f× the multiplications"):format(view.count_text(f.count),
+                text = string.format("%s × a product of %s in an order with %.1f× the multiplications", view.count_text(f.count),
                     table.concat(shapes, ", "), f.tree.work / f.best.work),
                 fix = f.best.short, gain = gain or f.tree.work / f.best.work, measured = gain ~= nil }
         end

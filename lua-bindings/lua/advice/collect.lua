@@ -14,14 +14,14 @@ tide._class("Advice", Advice)
 
 -- ---- text and JSON ----
 
-local function number_text(x) return x >= 9.95 and ("%.0f"):format(x) or ("%.1f"):format(x) end
+local function number_text(x) return x >= 9.95 and string.format("%.0f", x) or string.format("%.1f", x) end
 
 -- How much faster the whole is when a share of it is that much faster.
 local function whole_gain(item) return 1 / (1 - item.share * (1 - 1 / item.gain)) end
 
 local function line_of(item)
-    local place = item.file and ("%s:%d: "):format(item.file, item.line) or ""
-    return ("%s%s: %s — in all %s×, there %s× (%s)"):format(place, item.text, item.fix, number_text(whole_gain(item)),
+    local place = item.file and string.format("%s:%d: ", item.file, item.line) or ""
+    return string.format("%s%s: %s — in all %s×, there %s× (%s)", place, item.text, item.fix, number_text(whole_gain(item)),
         number_text(item.gain), item.measured and "measured" or "estimated")
 end
 
@@ -41,8 +41,8 @@ end
 
 local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
 local function quoted(text)
-    text = utf8.len(text) and text or text:gsub("[\128-\255]", "?")
-    return '"' .. text:gsub('[%c"\\\127]', function(c) return escapes[c] or ("\\u%04x"):format(c:byte()) end) .. '"'
+    text = utf8.len(text) and text or string.gsub(text, "[\128-\255]", "?")
+    return '"' .. string.gsub(text, '[%c"\\\127]', function(c) return escapes[c] or string.format("\\u%04x", string.byte(c)) end) .. '"'
 end
 
 local FIELDS = { "kind", "file", "line", "count", "share", "text", "fix", "gain", "measured" }
@@ -51,8 +51,8 @@ local function json_of(item)
     for _, name in ipairs(FIELDS) do
         local value = item[name]
         local text = value == nil and "null" or type(value) == "string" and quoted(value) or type(value) == "boolean"
-            and tostring(value) or math.type(value) == "integer" and ("%d"):format(value)
-            or ("%.4f"):format(value):gsub(",", ".")
+            and tostring(value) or math.type(value) == "integer" and string.format("%d", value)
+            or string.gsub(string.format("%.4f", value), ",", ".")
         parts[#parts + 1] = quoted(name) .. ": " .. text
     end
     return "{" .. table.concat(parts, ", ") .. "}"

@@ -7,8 +7,8 @@ local LEAST = 4
 local function reads(view)
     local groups, list = {}, {}
     for _, span in ipairs(view.spans) do
-        local name = span.name:lower()
-        local named = span.kind == "range" and (name:find("data") or name:find("load") or name:find("batch") or name:find("read"))
+        local name = string.lower(span.name)
+        local named = span.kind == "range" and (string.find(name, "data") or string.find(name, "load") or string.find(name, "batch") or string.find(name, "read"))
         local outer = view.spans[span.outer]
         if (span.kind == "data" or named) and not (outer and (outer.kind == "data" or outer.reads)) then
             span.reads = true
@@ -37,7 +37,7 @@ return function(view, add)
     for _, group in ipairs(reads(view)) do
         if group.kept >= LEAST then
             add { kind = "data", line = group.line, count = group.count, cost = group.cost,
-                text = ("%s × %s between steps, %.1f ms each: the work waits for it"):format(view.count_text(group.count),
+                text = string.format("%s × %s between steps, %.1f ms each: the work waits for it", view.count_text(group.count),
                     group.name, group.cost / group.count / 1e6),
                 fix = "read it once in front of the loop and take rows of it: x[{{first, last}}]", gain = group.kept,
                 measured = false }

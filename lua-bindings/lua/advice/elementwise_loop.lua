@@ -85,14 +85,14 @@ local function fix_of(view, loop, found, copies)
     local known, target = names.rows(sites), names.target(found.site)
     local x = found.writes and target or known[1] or "x"
     if found.writes and not copies and target and known[1] and known[1] ~= target then
-        return ("one operator over all of it: %s = f(%s)"):format(target, known[1])
+        return string.format("one operator over all of it: %s = f(%s)", target, known[1])
     elseif found.writes then
-        return ("fill a table in Lua, then %s = tide.tensor(table); or one operator over all of it"):format(x)
+        return string.format("fill a table in Lua, then %s = tide.tensor(table); or one operator over all of it", x)
     elseif copies then
-        return ("local list = %s:tolist(), and list%s in the loop; or one operator over all of it"):format(x,
-            #found.base.shape == 1 and "[k]" or ("[i][j][k][l]"):sub(1, 3 * #found.base.shape))
+        return string.format("local list = %s:tolist(), and list%s in the loop; or one operator over all of it", x,
+            #found.base.shape == 1 and "[k]" or string.sub("[i][j][k][l]", 1, 3 * #found.base.shape))
     end
-    return ("one operator over all of %s instead of one for each element"):format(x)
+    return string.format("one operator over all of %s instead of one for each element", x)
 end
 
 return function(view, add, replay)
@@ -106,7 +106,7 @@ return function(view, add, replay)
             local gain = replay.gain(function() return make(n, replay, dtype) end)
             local copies = has_copies(view, loop)
             add { kind = "elementwise_loop", site = found.site, count = loop.reps, cost = found.cost,
-                text = ("%s × one element of %s %s %s"):format(view.count_text(loop.reps), view.shape_text(found.base),
+                text = string.format("%s × one element of %s %s %s", view.count_text(loop.reps), view.shape_text(found.base),
                     found.base.dtype, found.writes and "written" or copies and "read" or "worked on"),
                 fix = fix_of(view, loop, found, copies), gain = gain or 10, measured = gain ~= nil }
         end

@@ -56,7 +56,7 @@ local function build(view, loop, picked, replay)
     local values, one, all = { n = n }, {}, {}
     for position, call in each_picked(loop, picked) do
         local function name(slot, at, k)
-            local text = ("a%d_%d"):format(at, k)
+            local text = string.format("a%d_%d", at, k)
             local layout = view:layout(slot.example)
             values[text] = slot.class == "list" and replay.fresh_list(layout, n) or replay.fresh(layout)
             return text
@@ -72,8 +72,8 @@ local function build(view, loop, picked, replay)
         if not single or not listed then
             return nil
         end
-        one[#one + 1] = ("local r%d = %s"):format(position, single)
-        all[#all + 1] = ("local r%d = %s"):format(position, listed)
+        one[#one + 1] = string.format("local r%d = %s", position, single)
+        all[#all + 1] = string.format("local r%d = %s", position, listed)
     end
     return replay.compile("for k = 1, n do\n" .. table.concat(one, "\n") .. "\nend", values),
         replay.compile(table.concat(all, "\n"), values)
@@ -104,7 +104,7 @@ local function fix_of(view, loop, picked, replay)
     for k, text in ipairs(parts) do
         local inside = false
         for j = k + 1, #parts do
-            inside = inside or parts[j]:find(text, 1, true) ~= nil
+            inside = inside or string.find(parts[j], text, 1, true) ~= nil
         end
         kept[#kept + 1] = not inside and text or nil
     end
@@ -118,7 +118,7 @@ local function text_of(view, loop, picked, cost, kernel)
         layout = layout or view:layout(view:input(call.i, 1))
     end
     local what = #list == 1 and list[1] or "(" .. table.concat(list, ", ") .. ")"
-    return ("%s × %s of %s %s, back to back, %.0f %% of it dispatch"):format(view.count_text(loop.reps), what,
+    return string.format("%s × %s of %s %s, back to back, %.0f %% of it dispatch", view.count_text(loop.reps), what,
         view.shape_text(layout), layout.dtype, 100 * (1 - kernel / cost))
 end
 

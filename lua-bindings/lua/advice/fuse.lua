@@ -67,24 +67,24 @@ local function multiply_add(view, i, name)
     local c = name(view:input(i, other))
     if view.nin[m] == 2 then
         local value = sign == "-" and ", {value = -1}" or ""
-        return { m, i }, ("tide.addcmul(%s, %s, %s%s)"):format(c, name(view:input(m, 1)), name(view:input(m, 2)), value)
+        return { m, i }, string.format("tide.addcmul(%s, %s, %s%s)", c, name(view:input(m, 1)), name(view:input(m, 2)), value)
     end
     local factor = number(view, m, 1) or number(view, m, 2)
-    return factor and { m, i }, factor and ("tide.%s(%s, %s, {alpha = %s})"):format(base_of(view, i), c, name(view:input(m, 1)),
+    return factor and { m, i }, factor and string.format("tide.%s(%s, %s, {alpha = %s})", base_of(view, i), c, name(view:input(m, 1)),
         tide._require("advice.replay").number_text(factor))
 end
 
 local function divide_add(view, i, name)
     local m, _, other = maker_among(view, i, "div")
     if m and other and view.nin[m] == 2 then
-        return { m, i }, ("tide.addcdiv(%s, %s, %s)"):format(name(view:input(i, other)), name(view:input(m, 1)), name(view:input(m, 2)))
+        return { m, i }, string.format("tide.addcdiv(%s, %s, %s)", name(view:input(i, other)), name(view:input(m, 1)), name(view:input(m, 2)))
     end
 end
 
 local function silu(view, i, name)
     local m, _, other = maker_among(view, i, "sigmoid")
     if m and other and same(view, view:input(m, 1), view:input(i, other)) then
-        return { m, i }, ("tide.silu(%s)"):format(name(view:input(m, 1)))
+        return { m, i }, string.format("tide.silu(%s)", name(view:input(m, 1)))
     end
 end
 
@@ -112,13 +112,13 @@ local function softmax(view, i, name)
     if top and same(view, view:input(top, 1), view:input(shift, 1)) then
         calls, x = { top, shift, e, s, i }, view:input(shift, 1)
     end
-    return dim and calls, dim and ("tide.softmax(%s, %d)"):format(name(x), dim)
+    return dim and calls, dim and string.format("tide.softmax(%s, %d)", name(x), dim)
 end
 
 local function log_softmax(view, i, name)
     local m = made_by(view, view:input(i, 1), "softmax")
     local dim = m and last_dim(view, m, view:layout(view:input(m, 1)))
-    return dim and { m, i }, dim and ("tide.log_softmax(%s, %d)"):format(name(view:input(m, 1)), dim)
+    return dim and { m, i }, dim and string.format("tide.log_softmax(%s, %d)", name(view:input(m, 1)), dim)
 end
 
 local function log_of_sum(view, i, name)
@@ -126,12 +126,12 @@ local function log_of_sum(view, i, name)
     local e = s and made_by(view, view:input(s, 1), "exp")
     local dim = e and last_dim(view, s, view:layout(view:input(e, 1)))
     if dim then
-        return { e, s, i }, ("tide.logsumexp(%s, %d)"):format(name(view:input(e, 1)), dim)
+        return { e, s, i }, string.format("tide.logsumexp(%s, %d)", name(view:input(e, 1)), dim)
     end
     local a = made_by(view, view:input(i, 1), "add")
     local one = a and (number(view, a, 2) == 1 or number(view, a, 1) == 1)
     local x = one and made_by(view, view:input(a, 1), "exp")
-    return x and { x, a, i }, x and ("tide.nn.functional.softplus(%s)"):format(name(view:input(x, 1)))
+    return x and { x, a, i }, x and string.format("tide.nn.functional.softplus(%s)", name(view:input(x, 1)))
 end
 
 -- (a - b)^2 or |a - b|, then mean or sum.
@@ -146,7 +146,7 @@ local function loss(view, i, name)
         or base == "mul" and view.nin[square] == 2 and same(view, view:input(square, 1), view:input(square, 2))
     local d = good and made_by(view, view:input(square, 1), "sub")
     if d and view.nin[d] == 2 and view.lay[view:input(d, 1)] == view.lay[view:input(d, 2)] then
-        return { d, square, i }, ('tide.nn.functional.%s(%s, %s, {reduction = "%s"})'):format(base == "abs" and "l1_loss" or "mse_loss",
+        return { d, square, i }, string.format('tide.nn.functional.%s(%s, %s, {reduction = "%s"})', base == "abs" and "l1_loss" or "mse_loss",
             name(view:input(d, 1)), name(view:input(d, 2)), base_of(view, i))
     end
 end
@@ -157,7 +157,7 @@ local function norm(view, i, name)
         or made_by(view, view:input(s, 1), "mul"))
     if q and (base_of(view, q) == "square" or number(view, q, 2) == 2
         or view.nin[q] == 2 and same(view, view:input(q, 1), view:input(q, 2))) then
-        return { q, s, i }, ("tide.linalg.vector_norm(%s)"):format(name(view:input(q, 1)))
+        return { q, s, i }, string.format("tide.linalg.vector_norm(%s)", name(view:input(q, 1)))
     end
 end
 
@@ -179,7 +179,7 @@ local function layer_norm(view, i, name)
         if base == "std" or base == "var" then
             if same(view, view:input(at, 1), x) and last_dim(view, m, view:layout(x)) == #shape then
                 table.sort(calls)
-                return calls, ("tide.nn.functional.layer_norm(%s, {%d})"):format(name(x), shape[#shape])
+                return calls, string.format("tide.nn.functional.layer_norm(%s, {%d})", name(x), shape[#shape])
             end
             return nil
         end
@@ -197,7 +197,7 @@ local function clamp(view, i, name)
     if a and b then
         local low, high = other == "clamp_min" and a or b, other == "clamp_min" and b or a
         local text = tide._require("advice.replay").number_text
-        return { m, i }, ("tide.clamp(%s, %s, %s)"):format(name(view:input(m, 1)), text(low), text(high))
+        return { m, i }, string.format("tide.clamp(%s, %s, %s)", name(view:input(m, 1)), text(low), text(high))
     end
 end
 
@@ -207,7 +207,7 @@ local function lerp(view, i, name)
     local d = m and other and maker_among(view, m, "sub")
     local w = d and number(view, m, 2)
     if w and view.nin[d] == 2 and same(view, view:input(d, 2), view:input(i, other)) then
-        return { d, m, i }, ("tide.lerp(%s, %s, %s)"):format(name(view:input(d, 2)), name(view:input(d, 1)),
+        return { d, m, i }, string.format("tide.lerp(%s, %s, %s)", name(view:input(d, 2)), name(view:input(d, 1)),
             tide._require("advice.replay").number_text(w))
     end
 end
@@ -311,7 +311,7 @@ local function written(view, chain, replay)
             return nil
         end
         made[view.obj[view:result(i)]] = "r" .. i
-        lines[#lines + 1] = ("local r%d <close> = %s"):format(i, text)
+        lines[#lines + 1] = string.format("local r%d <close> = %s", i, text)
     end
     return table.concat(lines, "\n")
 end
@@ -327,7 +327,7 @@ end
 
 local function text_for_people(chain)
     local letters = { "x", "y", "z", "w", "u", "v" }
-    return (chain.text:gsub("x(%d+)", function(k) return letters[tonumber(k)] end))
+    return (string.gsub(chain.text, "x(%d+)", function(k) return letters[tonumber(k)] end))
 end
 
 return function(view, add, replay)
@@ -359,7 +359,7 @@ return function(view, add, replay)
             local layout = view:layout(f.chain.list[1])
             if gain then
                 add { kind = "fuse", site = f.site, count = f.count, cost = f.cost,
-                    text = ("%s × (%s) over %s %s, a pass over memory each"):format(view.count_text(f.count), table.concat(parts, ", "),
+                    text = string.format("%s × (%s) over %s %s, a pass over memory each", view.count_text(f.count), table.concat(parts, ", "),
                         view.shape_text(layout), layout.dtype),
                     fix = text_for_people(f.chain), gain = gain, measured = true }
             end

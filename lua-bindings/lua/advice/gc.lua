@@ -6,7 +6,7 @@ local function asked(view, add)
     for _, group in ipairs(view:spans_by_line("collector")) do
         if group.name == "collectgarbage" and group.count >= LEAST then
             add { kind = "gc", line = group.line, count = group.count, cost = group.cost,
-                text = ("%s × collectgarbage(), %.1f ms each"):format(view.count_text(group.count), group.cost / group.count / 1e6),
+                text = string.format("%s × collectgarbage(), %.1f ms each", view.count_text(group.count), group.cost / group.count / 1e6),
                 fix = "leave it out: Tide collects when tensors need the memory; `local t <close> = …` lets go of one at once",
                 gain = group.count, measured = false }
         end
@@ -42,7 +42,7 @@ return function(view, add)
     if count >= 2 * LEAST and cost > 0.15 * view.wall then
         local site, bytes = dearest(view)
         add { kind = "gc", site = site, line = nil, count = count, cost = cost,
-            text = ("%s collections, most for what is made here (%.0f MiB in all)"):format(view.count_text(count), bytes / 2 ^ 20),
+            text = string.format("%s collections, most for what is made here (%.0f MiB in all)", view.count_text(count), bytes / 2 ^ 20),
             fix = "let go at once: `local t <close> = …`, or write in place or with out=; keep fewer Lua tables alive",
             gain = 4, measured = false }
     end

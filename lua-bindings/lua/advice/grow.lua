@@ -40,9 +40,9 @@ return function(view, add, replay)
                 local gain = replay.gain(function() return build(view, last, added, grown, replay) end)
                 local result = view:layout(view:result(last))
                 add { kind = "grow", site = site, count = grown, cost = cost,
-                    text = ("%s × %s onto what it made before, at last %s %s"):format(view.count_text(grown), site.name,
+                    text = string.format("%s × %s onto what it made before, at last %s %s", view.count_text(grown), site.name,
                         view.shape_text(result), result.dtype),
-                    fix = ("list[#list + 1] = piece in the loop, %s = tide.%s(list) behind it"):format(
+                    fix = string.format("list[#list + 1] = piece in the loop, %s = tide.%s(list) behind it",
                         names.assigned(site) or "all", site.kind.base), gain = gain or grown / 2, measured = gain ~= nil }
             end
         end

@@ -154,10 +154,10 @@ return function(view, add, replay)
             local last = not reader or view.sites[view.site[reader]].line ~= f.site.line
             local target = last and names.assigned(f.site)
             add { kind = "hoist", site = f.site, count = f.count, cost = f.cost,
-                text = ("%s × %s of the same %s %s, unchanged"):format(view.count_text(f.count), f.site.name,
+                text = string.format("%s × %s of the same %s %s, unchanged", view.count_text(f.count), f.site.name,
                     view.shape_text(layout), layout.dtype),
-                fix = target and ("local %s = … once, in front of the loop"):format(target:match("[%w_]+$"))
-                    or ("take %s out of the loop: local y = … in front of it"):format(f.site.kind.base),
+                fix = target and string.format("local %s = … once, in front of the loop", string.match(target, "[%w_]+$"))
+                    or string.format("take %s out of the loop: local y = … in front of it", f.site.kind.base),
                 gain = gain and gain * times / n or times, measured = gain ~= nil }
         end
     end

@@ -64,9 +64,9 @@ local function needless(view, add, replay)
                 local layout = view:layout(view:result(example))
                 if gain then
                     add { kind = "layout", site = site, count = count, cost = cost,
-                        text = ("%s × a copy of %s %s for its layout alone, which %s does not need"):format(view.count_text(count),
+                        text = string.format("%s × a copy of %s %s for its layout alone, which %s does not need", view.count_text(count),
                             view.shape_text(layout), layout.dtype, view.sites[view.site[reader]].name),
-                        fix = ("leave out %s(): operators take any strides"):format(site.name), gain = gain, measured = true }
+                        fix = string.format("leave out %s(): operators take any strides", site.name), gain = gain, measured = true }
                 end
             end
         end
@@ -93,7 +93,7 @@ local function back_and_forth(view, add)
     for shape, f in pairs(given) do
         if f.lost >= LEAST and f.regained >= LEAST then
             add { kind = "layout", site = f.site, count = f.count, cost = f.cost,
-                text = ("%s × (%s) copied to channels_last and back"):format(view.count_text(f.count), (shape:gsub(",", ", "))),
+                text = string.format("%s × (%s) copied to channels_last and back", view.count_text(f.count), (string.gsub(shape, ",", ", "))),
                 fix = "convert once in front, and leave it so to the end", gain = f.count / 2, measured = false }
         end
     end

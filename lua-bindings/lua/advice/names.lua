@@ -13,7 +13,7 @@ local function lines_of(path)
         if file then
             local text = file:read(1 << 20) or ""
             file:close()
-            for line in (text .. "\n"):gmatch("(.-)\r?\n") do
+            for line in string.gmatch(text .. "\n", "(.-)\r?\n") do
                 lines[#lines + 1] = line
             end
         end
@@ -32,16 +32,16 @@ end
 local function list_behind(site, name)
     local lines = site.file and lines_of(site.file) or {}
     for k = site.number or 0, math.max((site.number or 0) - 30, 1), -1 do
-        local list = (lines[k] or ""):match("for%s+[%w_]+%s*,%s*" .. name .. "%s+in%s+ipairs%s*(%b())")
+        local list = string.match(lines[k] or "", "for%s+[%w_]+%s*,%s*" .. name .. "%s+in%s+ipairs%s*(%b())")
         if list then
-            return list:sub(2, -2)
+            return string.sub(list, 2, -2)
         end
     end
 end
 
 -- What stands behind the = where an entry is set, and what is set an entry of.
 local function right_side(line)
-    local target, rest = line:match("^%s*([%a_][%w_%.]*)%b[][%[%]%w_]*%s*=([^=].*)$")
+    local target, rest = string.match(line, "^%s*([%a_][%w_%.]*)%b[][%[%]%w_]*%s*=([^=].*)$")
     return rest or line, target
 end
 
@@ -60,11 +60,11 @@ function names.lists(site)
             found[#found + 1] = name
         end
     end
-    for name in line:gmatch("([%a_][%w_%.]*)%[[%a_][%w_]*%]") do
+    for name in string.gmatch(line, "([%a_][%w_%.]*)%[[%a_][%w_]*%]") do
         take(name)
     end
     if #found == 0 then
-        for name in line:gmatch("[%a_][%w_]*") do
+        for name in string.gmatch(line, "[%a_][%w_]*") do
             take(list_behind(site, name))
         end
     end
@@ -75,7 +75,7 @@ end
 function names.rows(sites)
     local found, seen = {}, {}
     for _, site in ipairs(sites) do
-        for name in right_side(names.line(site)):gmatch("([%a_][%w_%.]*)%[[^%]]*[%a_][^%]]*%]") do
+        for name in string.gmatch(right_side(names.line(site)), "([%a_][%w_%.]*)%[[^%]]*[%a_][^%]]*%]") do
             if not seen[name] and name ~= "tide" then
                 seen[name] = true
                 found[#found + 1] = name
@@ -100,7 +100,7 @@ end
 
 -- NAME of "NAME = " or "local NAME = " in the site's line.
 function names.assigned(site)
-    return names.line(site):match("^%s*local%s+([%a_][%w_]*)%s*=") or names.line(site):match("^%s*([%a_][%w_%.]*)%s*=[^=]")
+    return string.match(names.line(site), "^%s*local%s+([%a_][%w_]*)%s*=") or string.match(names.line(site), "^%s*([%a_][%w_%.]*)%s*=[^=]")
 end
 
 return names

@@ -46,10 +46,10 @@ local function summed(view, add)
                     cost = cost + (view.recorded[i] == 1 and view.cost[i] + view.back[i] or 0)
                 end
                 local line = names.line(site)
-                local loss = line:match("%+%s*([%a_][%w_]*)") or "loss"
+                local loss = string.match(line, "%+%s*([%a_][%w_]*)") or "loss"
                 add { kind = "no_grad", site = site, count = count, cost = cost,
-                    text = ("%s losses summed with their history: every step's graph stays, and memory grows"):format(
-                        view.count_text(count)), fix = ("%s:item() or %s:detach() in the sum"):format(loss, loss), gain = 1.2,
+                    text = string.format("%s losses summed with their history: every step's graph stays, and memory grows",
+                        view.count_text(count)), fix = string.format("%s:item() or %s:detach() in the sum", loss, loss), gain = 1.2,
                     measured = false }
             end
         end
@@ -129,7 +129,7 @@ local function build(view, site, replay)
     end
     local text = replay.call_text(site.kind, view.arguments[view.args[i]], texts)
     local n = math.max(1, math.min(500, 20e6 // (site.cost / site.count)) // 1)
-    text = text and ("for k = 1, %d do local r = %s end"):format(n, text)
+    text = text and string.format("for k = 1, %d do local r = %s end", n, text)
     return text and replay.compile("local _ <close> = tide.enable_grad()\n" .. text, values), text and replay.compile(text, plain)
 end
 
@@ -139,7 +139,7 @@ return function(view, add, replay)
     if count >= LEAST and cost > 0.05 * view.wall and site.name then
         local gain = view.known and replay.gain(function() return build(view, site, replay) end)
         add { kind = "no_grad", line = line, count = count, cost = cost,
-            text = ("%s calls record a graph that no backward goes through"):format(view.count_text(count)),
+            text = string.format("%s calls record a graph that no backward goes through", view.count_text(count)),
             fix = "local _ <close> = tide.no_grad() in front of them, or tide.no_grad(function() … end)",
             gain = math.max(gain or 1.3, 1.01), measured = gain and true or false, least = 1.0 }
     end

@@ -141,8 +141,8 @@ local function fix_of(name, option)
     if not name then
         return "tide.foreach over the list of parameters and that of gradients: a call is for all of them"
     end
-    return ("local optimizer = tide.optim.%s(params, {lr = …%s}), and optimizer:step()"):format(name,
-        option and (", %s = %s"):format(option, option == "amsgrad" and "true" or "…") or "")
+    return string.format("local optimizer = tide.optim.%s(params, {lr = …%s}), and optimizer:step()", name,
+        option and string.format(", %s = %s", option, option == "amsgrad" and "true" or "…") or "")
 end
 
 local function fresh_params(view, layouts, replay)
@@ -164,7 +164,7 @@ local function update_text(view, param, v, replay)
             local obj = view.obj[t]
             if not made[obj] and not entries[obj] then
                 v[#v + 1] = replay.fresh { shape = view:layout(t).shape, numel = view:layout(t).numel, dtype = view:layout(t).dtype }
-                entries[obj] = ("v[%d]"):format(#v)
+                entries[obj] = string.format("v[%d]", #v)
             end
             texts[k] = made[obj] or entries[obj]
         end
@@ -173,7 +173,7 @@ local function update_text(view, param, v, replay)
             return nil
         end
         nth = nth + 1
-        lines[nth] = ("local r%d = %s"):format(nth, text)
+        lines[nth] = string.format("local r%d = %s", nth, text)
         if view.nout[i] > 0 and not entries[view.obj[view:result(i)]] then
             made[view.obj[view:result(i)]] = "r" .. nth
         end
@@ -211,7 +211,7 @@ local function hand_written(view, add, replay)
     local name, option, value = name_of(traits_of(view, found, found.params[1]))
     local gain = replay.gain(function() return build_hand(view, found, replay, name, option, value) end)
     add { kind = "optimizer", site = found.site, count = found.count, cost = found.cost,
-        text = ("%s × %s on %d parameters one at a time: an optimizer by hand"):format(view.count_text(found.count),
+        text = string.format("%s × %s on %d parameters one at a time: an optimizer by hand", view.count_text(found.count),
             found.site.name, n), fix = fix_of(name, option),
         gain = gain or 2, measured = gain ~= nil, least = 1.05 }
 end
@@ -245,7 +245,7 @@ local function steps_one_at_a_time(view)
 end
 
 local function build_loop(view, group, replay)
-    local name = group.name:match("^(%w+)") or "SGD"
+    local name = string.match(group.name, "^(%w+)") or "SGD"
     local make = tide.optim[name]
     local one, all = fresh_params(view, group.params, replay), fresh_params(view, group.params, replay)
     local slow, fast = make(one, { lr = 1e-4, foreach = false }), make(all, { lr = 1e-4 })
@@ -259,7 +259,7 @@ local function looped(view, add, replay)
             local gain = replay.gain(function() return build_loop(view, group, replay) end)
             if gain then
                 add { kind = "optimizer", line = group.line, count = group.calls, cost = group.cost,
-                    text = ("%s × %s of %.0f calls, a parameter at a time"):format(view.count_text(group.steps), group.name, each),
+                    text = string.format("%s × %s of %.0f calls, a parameter at a time", view.count_text(group.steps), group.name, each),
                     fix = "leave out foreach = false: a step is one program over all parameters", gain = gain, measured = true,
                     least = 1.1 }
             end

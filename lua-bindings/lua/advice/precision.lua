@@ -9,12 +9,12 @@ local heavy = { mm = true, matmul = true, bmm = true, linear = true, addmm = tru
 local function work_of(view, i)
     local base = view.sites[view.site[i]].kind.base
     local out = view.nout[i] > 0 and view:layout(view:result(i)).numel or 0
-    local second = view.nin[i] > 1 and view:layout(view:input(i, base:find("^b?addb?mm$") and 3 or 2))
+    local second = view.nin[i] > 1 and view:layout(view:input(i, string.find(base, "^b?addb?mm$") and 3 or 2))
     if not second then
         return 0
     end
     local inner = 1
-    if base:find("^conv") then
+    if string.find(base, "^conv") then
         for d = 2, #second.shape do
             inner = inner * second.shape[d]
         end
@@ -64,7 +64,7 @@ return function(view, add, replay)
     if gain then
         local site = view.sites[view.site[i]]
         add { kind = "precision", site = site, count = count, cost = cost,
-            text = ("%s × products of float32, as %s of %s"):format(view.count_text(count), site.name,
+            text = string.format("%s × products of float32, as %s of %s", view.count_text(count), site.name,
                 view.tuple_text(view:layout(view:input(i, 1)))),
             fix = "local _ <close> = tide.autocast{dtype = tide.bfloat16} around it, where 8 bits of precision do", gain = gain,
             measured = true, least = 1.4 }

@@ -78,13 +78,13 @@ local function parameters_of(base)
         return nil
     end
     known = { positional = 0 }
-    local types, options = {}, doc.signature:match("{(.*)}%)") or ""
-    for type, name in doc.signature:gmatch("([^,%(%){} ]+) ([%a_][%w_]*)") do
+    local types, options = {}, string.match(doc.signature, "{(.*)}%)") or ""
+    for type, name in string.gmatch(doc.signature, "([^,%(%){} ]+) ([%a_][%w_]*)") do
         types[name] = types[name] or type
     end
     for k, name in ipairs(doc.params) do
         known[k] = { name = name, type = types[name] or "" }
-        if not options:find("[ {]" .. name .. "=") and not options:find(" " .. name .. "$") then
+        if not string.find(options, "[ {]" .. name .. "=") and not string.find(options, " " .. name .. "$") then
             known.positional = k
         end
     end
@@ -94,22 +94,22 @@ end
 
 local function number_text(value)
     if math.type(value) == "integer" then
-        return ("%d"):format(value)
+        return string.format("%d", value)
     elseif value ~= value then
         return "(0/0)"
     elseif value == math.huge or value == -math.huge then
         return value > 0 and "math.huge" or "-math.huge"
     end
-    local short = ("%.15g"):format(value)
-    return tonumber(short) == value and short or ("%.17g"):format(value)
+    local short = string.format("%.15g", value)
+    return tonumber(short) == value and short or string.format("%.17g", value)
 end
 
-local function int_text(value, counted) return ("%d"):format(counted and value >= 0 and value + 1 or value) end
+local function int_text(value, counted) return string.format("%d", counted and value >= 0 and value + 1 or value) end
 
 -- The Lua text of an argument that is no tensor; false: it can't be written.
 local function value_text(argument, type)
     local kind, value = argument[1], argument[2]
-    local counted = type:find("^dim") or type:find("^index")
+    local counted = string.find(type, "^dim") or string.find(type, "^index")
     if kind == "nil" then
         return "nil"
     elseif kind == "int" then
@@ -119,7 +119,7 @@ local function value_text(argument, type)
     elseif kind == "bool" then
         return tostring(value)
     elseif kind == "string" and value then
-        return ("%q"):format(value)
+        return string.format("%q", value)
     elseif kind == "dtype" then
         return "tide." .. value
     elseif (kind == "ints" or kind == "floats") and value then
@@ -172,12 +172,12 @@ function replay.call_text(kind, arguments, tensors, change, form)
         positional[#positional + 1] = "{" .. table.concat(named, ", ") .. "}"
     end
     if form == "foreach" then
-        return ("tide.foreach.%s%s(%s)"):format(kind.base, kind.inplace and "_" or "", table.concat(positional, ", "))
+        return string.format("tide.foreach.%s%s(%s)", kind.base, kind.inplace and "_" or "", table.concat(positional, ", "))
     elseif kind.inplace then
         local self = table.remove(positional, 1)
-        return ("%s:%s_(%s)"):format(self, kind.base, table.concat(positional, ", "))
+        return string.format("%s:%s_(%s)", self, kind.base, table.concat(positional, ", "))
     end
-    return ("tide.%s(%s)"):format(kind.base, table.concat(positional, ", "))
+    return string.format("tide.%s(%s)", kind.base, table.concat(positional, ", "))
 end
 
 -- A function of a text that has the given values as locals.
@@ -246,7 +246,7 @@ function replay.seconds(build)
         return replay.best_of(build(), SECONDS / 8)
     end)
     generator = nil
-    if not ok and tostring(seconds):find("interrupt", 1, true) then
+    if not ok and string.find(tostring(seconds), "interrupt", 1, true) then
         error(seconds, 0)
     end
     return ok and seconds or nil
@@ -274,7 +274,7 @@ function replay.gain(build, apart)
         return b > 0 and a / b or nil
     end)
     generator = nil
-    if not ok and tostring(gain):find("interrupt", 1, true) then
+    if not ok and string.find(tostring(gain), "interrupt", 1, true) then
         error(gain, 0)
     end
     return ok and gain or nil, not ok and gain or nil

@@ -68,8 +68,8 @@ end
 local function build(replay, base)
     local values = { x = replay.fresh { shape = {}, numel = 1, dtype = "float32" }, y = replay.fresh { shape = {}, numel = 1,
         dtype = "float32" } }
-    local two = lua_forms[base] and lua_forms[base]:find("b", 1, true)
-    local tensor = ("tide.%s(%s)"):format(lua_forms[base] and base or "add", (two or not lua_forms[base]) and "x, y" or "x")
+    local two = lua_forms[base] and string.find(lua_forms[base], "b", 1, true)
+    local tensor = string.format("tide.%s(%s)", lua_forms[base] and base or "add", (two or not lua_forms[base]) and "x, y" or "x")
     return replay.compile("for k = 1, 500 do local r = " .. tensor .. " end", values),
         replay.compile("local a, b = 1.5, 0.75\nfor k = 1, 500 do local r = " .. (lua_forms[base] or "a + b") .. " end", values)
 end
@@ -87,7 +87,7 @@ return function(view, add, replay)
             parts[k] = order[k].site.name
         end
         add { kind = "scalar", site = site, count = count, cost = cost,
-            text = ("%s × (%s%s) of one element, a number each"):format(view.count_text(count), table.concat(parts, ", "),
+            text = string.format("%s × (%s%s) of one element, a number each", view.count_text(count), table.concat(parts, ", "),
                 #order > 4 and ", …" or ""),
             fix = "numbers of Lua: local a = x:item() once, then a + b, a * b, math.exp(a)", gain = gain or 20, measured = gain ~= nil }
     end

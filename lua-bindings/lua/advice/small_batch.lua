@@ -128,10 +128,10 @@ local function build(view, i, count, more, apart, replay)
         end
     end
     local turned = base == "mv" or base == "addmv" or base == "linear" or m[1] ~= width
-    local one = turned and ("w:mv(%s)"):format(apart and piece .. ":view{-1}" or "x[k]")
-        or ("%s:mm(w)"):format(apart and piece .. ":view{1, -1}" or "x[{{k, k}}]")
+    local one = turned and string.format("w:mv(%s)", apart and piece .. ":view{-1}" or "x[k]")
+        or string.format("%s:mm(w)", apart and piece .. ":view{1, -1}" or "x[{{k, k}}]")
     local all = apart and pieces .. ":view{n, -1}" or "x"
-    local on = (" r = r:relu()"):rep(math.min(more // count, 16))
+    local on = string.rep(" r = r:relu()", math.min(more // count, 16))
     return replay.compile("for k = 1, n do local r = " .. one .. on .. " end", values),
         replay.compile("local r = " .. all .. ":mm(" .. (turned and "w:t()" or "w") .. ")" .. on, values)
 end
@@ -167,9 +167,9 @@ return function(view, add, replay)
             local _, matrix = parts_of(view, example)
             local known = names.rows({ site })
             add { kind = "small_batch", site = site, count = count, cost = cost,
-                text = ("%s × %s of one row with the same %s matrix"):format(view.count_text(count), site.name,
+                text = string.format("%s × %s of one row with the same %s matrix", view.count_text(count), site.name,
                     view.shape_text(view:layout(matrix))),
-                fix = ("all rows at once: %s"):format(site.kind.base == "linear" and "linear(rows, w), rows of shape (n, k)"
+                fix = string.format("all rows at once: %s", site.kind.base == "linear" and "linear(rows, w), rows of shape (n, k)"
                     or (known[1] or "rows") .. (site.kind.base == "mm" and ":mm(w)" or ":matmul(w:t())")),
                 gain = gain or 4, measured = gain ~= nil }
         end

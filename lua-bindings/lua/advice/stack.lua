@@ -77,10 +77,10 @@ return function(view, add, replay)
             local gain = replay.gain(function() return build(source, layout, n, replay) end)
             local target = names.assigned(site) or "batch"
             add { kind = "batch", site = site, count = site.count, cost = math.max(seconds * 1e9 * site.count, cost_of(view, site, n)),
-                text = ("%s × stack of %s %s of %s"):format(view.count_text(site.count), view.count_text(n),
+                text = string.format("%s × stack of %s %s of %s", view.count_text(site.count), view.count_text(n),
                     source == "rows" and "rows looked up one by one," or "tensors made of a list each,", layout.dtype),
-                fix = source == "rows" and ("%s = x:index_select(1, tide.tensor(places)), all rows at once"):format(target)
-                    or ("%s = tide.tensor(rows), of the lists themselves"):format(target),
+                fix = source == "rows" and string.format("%s = x:index_select(1, tide.tensor(places)), all rows at once", target)
+                    or string.format("%s = tide.tensor(rows), of the lists themselves", target),
                 gain = gain or 2, measured = gain ~= nil }
         end
     end

@@ -94,7 +94,7 @@ local function copies(view, add, replay)
             local look = look_cost(view, group.first, replay)
             local cost = math.min(group.cost, look and look * group.count or math.huge) + group.test
             add { kind = "sync", line = group.line, count = group.count, cost = cost,
-                text = ("%s × %s in the loop, %.1f µs each%s"):format(view.count_text(group.count), words[group.name] or group.name,
+                text = string.format("%s × %s in the loop, %.1f µs each%s", view.count_text(group.count), words[group.name] or group.name,
                     cost / group.count / 1e3, look and group.test > 0 and ", with what is computed for it alone"
                         or look and "" or ": the script waits for the elements"),
                 fix = "keep tensors in the loop, and look at them behind it or every 100th time", gain = 20, measured = look ~= nil }
@@ -123,7 +123,7 @@ local function build(view, i, reader, replay)
     local x = replay.fresh(layout)
     local values = { x = x, mask = x:gt(1) }
     return replay.compile("local r = x[mask]:" .. base .. "()", values),
-        replay.compile(("local r = tide.where(mask, x, %s):%s()"):format(reducing[base], base), values)
+        replay.compile(string.format("local r = tide.where(mask, x, %s):%s()", reducing[base], base), values)
 end
 
 local function masks(view, add, replay)
@@ -141,8 +141,8 @@ local function masks(view, add, replay)
                 local base = view.sites[view.site[reader]].kind.base
                 local gain = replay.gain(function() return build(view, example, reader, replay) end)
                 add { kind = "sync", site = site, count = count, cost = cost,
-                    text = ("%s × elements by a mask, whose number is known only when they are counted"):format(view.count_text(count)),
-                    fix = ("tide.where(mask, x, %s):%s()"):format(reducing[base], base), gain = gain or 2, measured = gain ~= nil }
+                    text = string.format("%s × elements by a mask, whose number is known only when they are counted", view.count_text(count)),
+                    fix = string.format("tide.where(mask, x, %s):%s()", reducing[base], base), gain = gain or 2, measured = gain ~= nil }
             end
         end
     end

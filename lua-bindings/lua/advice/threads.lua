@@ -54,9 +54,9 @@ return function(view, add, replay)
     tide.set_num_threads(threads)
     if gain then
         add { kind = "threads", site = site, count = count, cost = cost,
-            text = ("%s × short work shared among %d threads, as %s of %s"):format(view.count_text(count), threads, site.name,
+            text = string.format("%s × short work shared among %d threads, as %s of %s", view.count_text(count), threads, site.name,
                 view.shape_text(view:layout(view:input(site.calls[1], 1)))),
-            fix = ("tide.set_num_threads(%d)"):format(fewer), gain = gain, measured = true,
+            fix = string.format("tide.set_num_threads(%d)", fewer), gain = gain, measured = true,
             least = threads > processors and 1.2 or 2 }
     end
 end

@@ -9,23 +9,23 @@ View.__index = View
 
 -- The name without what stands for its form: "aten::add_" -> "add", true.
 local function plain(name)
-    name = name:gsub("^aten::", "")
-    local base = name:match("^(%w.*[%w])_$")
+    name = string.gsub(name, "^aten::", "")
+    local base = string.match(name, "^(%w.*[%w])_$")
     return base or name, base ~= nil
 end
 
 -- What scripts write for an operator of the engine's own (lerp_near: lerp), where its name tells.
 local function public(base)
     local doc = tide._doc(base)
-    local short = doc and doc.internal and base:match("^(.+)_%a+$")
+    local short = doc and doc.internal and string.match(base, "^(.+)_%a+$")
     local known = short and tide._doc(short)
     return known and not known.internal and short or base
 end
 
 local kinds = {} -- by name: what it is
 local viewing = {}
-for name in ("t narrow movedim view_as unbind chunk split split_with_sizes tensor_split hsplit vsplit dsplit expand_as broadcast_to "
-    .. "detach slice select view transpose permute unsqueeze squeeze expand as_strided diagonal unfold T mT H mH"):gmatch("%S+") do
+for name in string.gmatch("t narrow movedim view_as unbind chunk split split_with_sizes tensor_split hsplit vsplit dsplit expand_as broadcast_to "
+    .. "detach slice select view transpose permute unsqueeze squeeze expand as_strided diagonal unfold T mT H mH", "%S+") do
     viewing[name] = true
 end
 
@@ -37,7 +37,7 @@ local function kind_of(name)
         local doc = tide._doc(base) or {}
         known = { base = base, inplace = inplace, doc = doc, view = doc.view or viewing[base] or false,
             pointwise = rawget(tide.foreach, base) ~= nil and base ~= "copy" and base ~= "zero" and base ~= "norm",
-            random = doc.random or doc.family == "random" or base:find("dropout", 1, true) ~= nil,
+            random = doc.random or doc.family == "random" or string.find(base, "dropout", 1, true) ~= nil,
             creates = doc.creates or doc.family == "create" or doc.family == "make_like" }
         kinds[name] = known
     end
@@ -49,11 +49,11 @@ View.kind_of = kind_of
 
 -- "file.lua:12" as file and number. Lua cuts long paths short in front; the script's own is known.
 function View.place(line)
-    local file, number = (line or ""):match("^(.*):(%d+)$")
-    local tail = file and file:match("^%.%.%.(.*)$")
+    local file, number = string.match(line or "", "^(.*):(%d+)$")
+    local tail = file and string.match(file, "^%.%.%.(.*)$")
     local arguments = tail and rawget(_G, "arg")
     local script = type(arguments) == "table" and arguments[0]
-    if script and #tail > 0 and script:sub(-#tail) == tail then
+    if script and #tail > 0 and string.sub(script, -#tail) == tail then
         file = script
     end
     return file, math.tointeger(tonumber(number))
@@ -558,8 +558,8 @@ end
 -- ---- texts ----
 
 function View.count_text(n)
-    local text = ("%d"):format(n)
-    return (text:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
+    local text = string.format("%d", n)
+    return (string.gsub(string.reverse((string.gsub(string.reverse(text), "(%d%d%d)", "%1,"))), "^,", ""))
 end
 
 function View.shape_text(layout)
@@ -574,7 +574,7 @@ end
 function View.tuple_text(layout)
     local parts = {}
     for d, size in ipairs(layout.shape) do
-        parts[d] = ("%d"):format(size)
+        parts[d] = string.format("%d", size)
     end
     return "(" .. table.concat(parts, ", ") .. ")"
 end

@@ -141,9 +141,9 @@ local function mismatch(numeric, analytic, atol, rtol)
     end
     local wrong = (~close):nonzero()
     local i, o = wrong[1][1]:item(), wrong[1][2]:item()
-    return ("element %d of the output by element %d of the input: the gradient is %s, differences give %s%s"):format(
+    return string.format("element %d of the output by element %d of the input: the gradient is %s, differences give %s%s",
         o, i, number(analytic[i][o]:item()), number(numeric[i][o]:item()),
-        #wrong > 1 and (", and %d of %d such pairs differ"):format(#wrong, close:numel()) or "")
+        #wrong > 1 and string.format(", and %d of %d such pairs differ", #wrong, close:numel()) or "")
 end
 
 local Checker = {}
@@ -151,11 +151,11 @@ Checker.__index = Checker
 
 -- Inputs after the first `own` are what fn's own outputs are weighted with, and are called so.
 function Checker:name_of(k)
-    return k <= self.own and ("input %d"):format(k) or ("grad_output %d"):format(k - self.own)
+    return k <= self.own and string.format("input %d", k) or string.format("grad_output %d", k - self.own)
 end
 
 function Checker:fail(format, ...)
-    self.wrong = self.fname .. ": " .. format:format(...)
+    self.wrong = self.fname .. ": " .. string.format(format, ...)
     return false
 end
 
@@ -316,14 +316,14 @@ local function options_of(eps, atol, rtol, raise_exception, nondet_tol, fast_mod
         fast_mode = fast_mode }
 end
 
-checks.gradcheck = tide._function("gradcheck" .. parameters:format(""),
+checks.gradcheck = tide._function("gradcheck" .. string.format(parameters, ""),
     "Compare fn's gradients with central differences in float64; an error (or false, without raise_exception) says of "
         .. "which output and input they differ.",
     function(fn, inputs, ...)
         return check("gradcheck", fn, inputs, differentiable("gradcheck", inputs), #inputs, options_of(...))
     end)
 
-checks.gradgradcheck = tide._function("gradgradcheck" .. parameters:format("Tensor|Tensor[]? grad_outputs=nil, "),
+checks.gradgradcheck = tide._function("gradgradcheck" .. string.format(parameters, "Tensor|Tensor[]? grad_outputs=nil, "),
     "The same of the gradients of gradients.",
     function(fn, inputs, grad_outputs, ...)
         local options = options_of(...)

@@ -149,7 +149,7 @@ function Function.__call(def, ...)
 end
 
 function Function.__tostring(def)
-    return ("tide.autograd.Function(%q)"):format(def.name)
+    return string.format("tide.autograd.Function(%q)", def.name)
 end
 Function.__name = "Function"
 

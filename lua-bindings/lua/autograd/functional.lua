@@ -122,8 +122,8 @@ local function call(fname, fn, inputs, create_graph)
 end
 
 local function declare(name, parameters, result, doc, fn)
-    functional[name] = tide._function(("%s(function fn, any inputs%s, *, bool create_graph=false, bool strict=false) -> %s")
-        :format(name, parameters, result), doc, function(...)
+    functional[name] = tide._function(string.format(("%s(function fn, any inputs%s, *, bool create_graph=false, bool strict=false) -> %s")
+        , name, parameters, result), doc, function(...)
         local _ <close> = tide.enable_grad()
         return fn(...)
     end)

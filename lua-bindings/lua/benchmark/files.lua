@@ -8,7 +8,7 @@ return function(measurement)
 
     files.save = tide._function("save(Measurement[] measurements, str path)",
         "Write measurements to a file, whole or not at all; load brings them back.", function(list, path)
-            if path:find("%.gz$") then
+            if string.find(path, "%.gz$") then
                 tide._fail("save: %s: measurements are not packed: another name expected", path)
             end
             local out = { format = SAVED, measurements = tide._require("files.json").list {} }

@@ -4,13 +4,13 @@ local tide = ...
 local process = {}
 
 -- A program beside the script is one of this folder, not of the shell's path.
-local function located(path) return path:find("/", 1, true) and path or "./" .. path end
+local function located(path) return string.find(path, "/", 1, true) and path or "./" .. path end
 
-local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
+local function quote(text) return "'" .. string.gsub(text, "'", "'\\''") .. "'" end
 
 local function lines_of(text)
     local lines = {}
-    for line in text:gmatch("[^\n]+") do
+    for line in string.gmatch(text, "[^\n]+") do
         lines[#lines + 1] = line
     end
     return lines
@@ -29,9 +29,9 @@ local function run(command)
     end
     local lines, last = lines_of(output), nil
     for k = #lines, 1, -1 do -- of an error with its traceback the error
-        last = (last == nil or not lines[k]:find("^%s")) and not lines[k]:find("^stack traceback") and lines[k] or last
+        last = (last == nil or not string.find(lines[k], "^%s")) and not string.find(lines[k], "^stack traceback") and lines[k] or last
     end
-    return nil, ("ended with %s %d%s"):format(what == "signal" and "signal" or "code", code, last and ": " .. last or "")
+    return nil, string.format("ended with %s %d%s", what == "signal" and "signal" or "code", code, last and ": " .. last or "")
 end
 
 -- A file that holds the text, while fn(path) runs.
@@ -77,11 +77,11 @@ function Comparison.__tostring(c)
     local verdict
     if c.faster then
         local by = c.faster == "after" and { 1 / c.ratio, 1 / c.high, 1 / c.low } or { c.ratio, c.low, c.high }
-        verdict = ("%s is %.3f times as fast (95 %%: %.3f to %.3f)"):format(c.faster, table.unpack(by))
+        verdict = string.format("%s is %.3f times as fast (95 %%: %.3f to %.3f)", c.faster, table.unpack(by))
     else
-        verdict = ("no difference that is sure: after / before %.3f (95 %%: %.3f to %.3f)"):format(c.ratio, c.low, c.high)
+        verdict = string.format("no difference that is sure: after / before %.3f (95 %%: %.3f to %.3f)", c.ratio, c.low, c.high)
     end
-    return ("%s\n%s\n%s, %d rounds"):format(c.before, c.after, verdict, #c.before.times)
+    return string.format("%s\n%s\n%s, %d rounds", c.before, c.after, verdict, #c.before.times)
 end
 
 -- What a process of a version runs: it prints how long one run took, of as many as it is told, or as are long enough.
@@ -117,7 +117,7 @@ local function statement_runner(file)
     local loops = "0"
     return function(which, path)
         local output = run_version(which, path, quote(file) .. " " .. loops)
-        local count, seconds = output:match("tide%-benchmark (%d+) (%S+)%s*$")
+        local count, seconds = string.match(output, "tide%-benchmark (%d+) (%S+)%s*$")
         if not count then
             fail("%s ('%s') measured nothing: is it tide?", which, path)
         end
@@ -164,7 +164,7 @@ end
 local function check_chunk(what, text)
     local fn, message = load(text, "=" .. what, "t")
     if not fn then
-        fail("%s: %s", what, (message:gsub("\n.*", "")))
+        fail("%s: %s", what, (string.gsub(message, "\n.*", "")))
     end
 end
 
@@ -188,7 +188,7 @@ function process.comparer(measurement, body_of)
             check_chunk("setup", setup)
             local body = body_of(stmt)
             check_chunk("stmt", body)
-            times = with_file(PROGRAM:format(setup, body, min_run_time), function(file)
+            times = with_file(string.format(PROGRAM, setup, body, min_run_time), function(file)
                 return alternate(statement_runner(file), before, after, rounds)
             end)
         end
@@ -211,9 +211,9 @@ local function own_program()
     if stat then
         stat:close()
     end
-    local path = id and run(("readlink /proc/%d/exe"):format(id))
-    path = path and path:gsub("\n$", ""):gsub("tide%-kernel$", "tide")
-    return path and path:find("tide$") and path or nil
+    local path = id and run(string.format("readlink /proc/%d/exe", id))
+    path = path and string.gsub(string.gsub(path, "\n$", ""), "tide%-kernel$", "tide")
+    return path and string.find(path, "tide$") and path or nil
 end
 
 local COUNTED = [==[
@@ -229,9 +229,9 @@ os.exit(0, true)
 ]==]
 
 local function count_once(valgrind, program, file, number)
-    local output, why = run(("%s --tool=callgrind --callgrind-out-file=/dev/null %s %s %d 2>&1"):format(valgrind, quote(program),
+    local output, why = run(string.format("%s --tool=callgrind --callgrind-out-file=/dev/null %s %s %d 2>&1", valgrind, quote(program),
         quote(file), number))
-    local count = output and output:match("Collected : (%d+)")
+    local count = output and string.match(output, "Collected : (%d+)")
     if not count then
         tide._fail("collect_callgrind: valgrind %s", why or "counted nothing")
     end
@@ -242,7 +242,7 @@ local Counts = { __name = "CallgrindStats" }
 tide._class("CallgrindStats", Counts)
 Counts.__index = Counts
 function Counts.__tostring(c)
-    return ("%s\n  %.1f instructions a run (callgrind, %d runs)"):format(c.label, c.instructions, c.number)
+    return string.format("%s\n  %.1f instructions a run (callgrind, %d runs)", c.label, c.instructions, c.number)
 end
 
 -- Instructions of a run: of twice as many runs less those of as many, so that neither start nor end is counted.
@@ -255,7 +255,7 @@ function process.collect_callgrind(label, setup, body, threads, number, program)
     if not program then
         tide._fail("collect_callgrind: which program is Tide? Say it with {program = path}")
     end
-    return with_file(COUNTED:format(setup, body, threads), function(file)
+    return with_file(string.format(COUNTED, setup, body, threads), function(file)
         local base = count_once("valgrind", program, file, number)
         local twice = count_once("valgrind", program, file, 2 * number)
         return setmetatable({ label = label, number = number, instructions = (twice - base) / number, total = twice }, Counts)

@@ -3,6 +3,6 @@ local tide = ...
 
 return function()
     local peak = tide.profiler.peak { measure = true }
-    return { ("float32 products: %.1f GFLOP/s"):format(peak.flops / 1e9), ("memory: %.1f GB/s"):format(peak.bytes / 1e9),
-        ("threads: %d"):format(peak.threads) }
+    return { string.format("float32 products: %.1f GFLOP/s", peak.flops / 1e9), string.format("memory: %.1f GB/s", peak.bytes / 1e9),
+        string.format("threads: %d", peak.threads) }
 end

@@ -5,7 +5,7 @@ local fail, has_kernel = tide._fail, tide._cuda().has_kernel
 
 local function lent_functions(device, functions)
     local lent = {}
-    for name in functions:gmatch("%S+") do
+    for name in string.gmatch(functions, "%S+") do
         local _, own = has_kernel(device, name)
         if not own then
             lent[#lent + 1] = name
@@ -17,7 +17,7 @@ end
 -- Lines for people: family, operator, where it runs; and a sum.
 return function(device)
     local name = has_kernel(device, "")
-    local kind, lists = name:match("^%a+"), tide._require "devices.work_lists"
+    local kind, lists = string.match(name, "^%a+"), tide._require "devices.work_lists"
     local lines, own, ops = {}, 0, tide._ops()
     table.sort(ops, function(a, b)
         if a.family ~= b.family then
@@ -29,10 +29,10 @@ return function(device)
         if not op.internal then
             local lent = lent_functions(device, lists[op.name] or fail("operator '%s' is not listed", op.name))
             own = own + (#lent == 0 and 1 or 0)
-            lines[#lines + 1] = ("%s  %s  %s"):format(op.family, op.name,
+            lines[#lines + 1] = string.format("%s  %s  %s", op.family, op.name,
                 #lent == 0 and kind or "cpu for " .. table.concat(lent, ", "))
         end
     end
-    lines[#lines + 1] = ("%d of %d operators do all their work on %s"):format(own, #lines, name)
+    lines[#lines + 1] = string.format("%d of %d operators do all their work on %s", own, #lines, name)
     return lines
 end

@@ -100,10 +100,10 @@ softmax: log_softmax softmax
 sort: msort
 ]]
 local lists, functions = {}, ""
-for line in text:gmatch("[^\n]+") do
-    local head, names = line:match("^([^:]*):(.*)")
+for line in string.gmatch(text, "[^\n]+") do
+    local head, names = string.match(line, "^([^:]*):(.*)")
     functions = head or functions
-    for name in (names or line):gmatch("%S+") do
+    for name in string.gmatch(names or line, "%S+") do
         lists[name] = functions
     end
 end

@@ -21,7 +21,7 @@ end
 function arrays.add(list, name, dtype, sizes)
     list.n = list.n + 1
     if list.n <= SHOWN then
-        list.shown[list.n] = ("'%s' %s %s"):format(name, dtype, shape_text(sizes))
+        list.shown[list.n] = string.format("'%s' %s %s", name, dtype, shape_text(sizes))
     end
     if not list.dtypes[dtype] then
         list.order[#list.order + 1] = dtype
@@ -33,7 +33,7 @@ end
 function arrays.tell(list, out, what)
     local parts = {}
     for k = 1, math.min(#list.order, 8) do
-        parts[k] = ("%d of %s"):format(list.dtypes[list.order[k]], list.order[k])
+        parts[k] = string.format("%d of %s", list.dtypes[list.order[k]], list.order[k])
     end
     out.ok(what, "%d%s", list.n, list.n > 0 and ": " .. table.concat(parts, ", ") or "")
     for _, line in ipairs(list.shown) do
@@ -53,30 +53,30 @@ local foreign = { c = "complex numbers", U = "text", S = "bytes of text", a = "b
 
 -- {dtype, size, sizes, what = wrong} of a header's dictionary.
 local function read_dictionary(text)
-    local shape = text:match("['\"]shape['\"]%s*:%s*(%b())")
-    local descr = text:match("['\"]descr['\"]%s*:%s*['\"]([^'\"]*)['\"]")
-    local records = text:find("['\"]descr['\"]%s*:%s*%[")
-    if not shape or not (descr or records) or not text:find("['\"]fortran_order['\"]%s*:%s*%a") then
+    local shape = string.match(text, "['\"]shape['\"]%s*:%s*(%b())")
+    local descr = string.match(text, "['\"]descr['\"]%s*:%s*['\"]([^'\"]*)['\"]")
+    local records = string.find(text, "['\"]descr['\"]%s*:%s*%[")
+    if not shape or not (descr or records) or not string.find(text, "['\"]fortran_order['\"]%s*:%s*%a") then
         return nil, "its header is not the dictionary of a plain array"
     end
-    local found = { sizes = {}, order = text:find("fortran_order['\"]%s*:%s*True") and "column by column" or "row by row" }
-    for size in shape:gmatch("%d+") do
+    local found = { sizes = {}, order = string.find(text, "fortran_order['\"]%s*:%s*True") and "column by column" or "row by row" }
+    for size in string.gmatch(shape, "%d+") do
         found.sizes[#found.sizes + 1] = math.tointeger(tonumber(size)) or math.maxinteger
     end
     if records then
         found.dtype, found.wrong = "records", "it holds records with fields, which Tide has not"
         return found
     end
-    local mark, code = descr:match("^([<>=|]?)(.*)$")
+    local mark, code = string.match(descr, "^([<>=|]?)(.*)$")
     found.dtype, found.turned = numpy_names[code] or descr, mark == ">" and numpy_names[code] ~= nil
-    found.bytes = math.tointeger(tonumber(code:match("^%a(%d+)$") or (code == "?" and 1)))
-    if code:sub(1, 1) == "U" then
+    found.bytes = math.tointeger(tonumber(string.match(code, "^%a(%d+)$") or (code == "?" and 1)))
+    if string.sub(code, 1, 1) == "U" then
         found.bytes = found.bytes and 4 * found.bytes
     elseif code == "O" then
         found.bytes = nil
     end
     if not numpy_names[code] then
-        found.wrong = ("dtype '%s' (%s) is none of Tide's"):format(descr, foreign[code:sub(1, 1)] or "unknown")
+        found.wrong = string.format("dtype '%s' (%s) is none of Tide's", descr, foreign[string.sub(code, 1, 1)] or "unknown")
     end
     return found
 end
@@ -92,11 +92,11 @@ end
 --- npy_header(bytes): what an array's first bytes say: {dtype, sizes, wrong, turned, order, length}, length that of the
 --- header and of what stands before it; nil and what is wrong.
 function arrays.npy_header(bytes)
-    local version = bytes:byte(7)
-    if bytes:sub(1, 6) ~= "\x93NUMPY" then
+    local version = string.byte(bytes, 7)
+    if string.sub(bytes, 1, 6) ~= "\x93NUMPY" then
         return nil, "no array of NumPy"
     elseif not version or version < 1 or version > 3 then
-        return nil, ("version %s of the format is not known"):format(version or "?")
+        return nil, string.format("version %s of the format is not known", version or "?")
     end
     local wide = version == 1 and 2 or 4
     if #bytes < 8 + wide then
@@ -104,9 +104,9 @@ function arrays.npy_header(bytes)
     end
     local length = string.unpack(wide == 2 and "<I2" or "<I4", bytes, 9)
     if #bytes < 8 + wide + length then
-        return nil, ("a header of %d bytes ends beyond what is there"):format(length), 8 + wide + length
+        return nil, string.format("a header of %d bytes ends beyond what is there", length), 8 + wide + length
     end
-    local found, wrong = read_dictionary(bytes:sub(9 + wide, 8 + wide + length))
+    local found, wrong = read_dictionary(string.sub(bytes, 9 + wide, 8 + wide + length))
     if found then
         found.length = 8 + wide + length
     end
@@ -117,15 +117,15 @@ local function tell_array(found, have, out, more)
     out.ok("array", "%s %s, %s%s", found.dtype, shape_text(found.sizes), found.order,
         found.turned and ", bytes in the other order (turned when it is read)" or "")
     if found.wrong then
-        out.problem("dtype", found.wrong, found.dtype ~= "records" and not found.wrong:find("Python objects")
+        out.problem("dtype", found.wrong, found.dtype ~= "records" and not string.find(found.wrong, "Python objects")
             and "in Python: numpy.save(path, x.astype('float32')) or another dtype that Tide has" or nil)
     end
     local wanted = found.bytes and found.bytes * product(found.sizes)
     if wanted and have < wanted then
-        out.problem("length", ("cut off: %s of %s takes %.0f bytes, the file has %d"):format(shape_text(found.sizes), found.dtype, wanted, have),
+        out.problem("length", string.format("cut off: %s of %s takes %.0f bytes, the file has %d", shape_text(found.sizes), found.dtype, wanted, have),
             "fetch or write the file again")
     elseif wanted and have > wanted and not more then
-        out.problem("length", ("%.0f bytes behind the array belong to nothing"):format(have - wanted))
+        out.problem("length", string.format("%.0f bytes behind the array belong to nothing", have - wanted))
     end
     return wanted
 end
@@ -141,7 +141,7 @@ function arrays.npy(file, out)
             found, wrong = arrays.npy_header(file.read(at, longer))
         end
         if not found then
-            return out.problem("header", wrong .. (" (the file has %d bytes)"):format(file.size), "fetch or write the file again")
+            return out.problem("header", wrong .. string.format(" (the file has %d bytes)", file.size), "fetch or write the file again")
         end
         local have = file.size - at - found.length
         local wanted = found.bytes and found.bytes * product(found.sizes)
@@ -172,13 +172,13 @@ function arrays.npz(zip, out)
             found, wrong = arrays.npy_header(bytes)
         end
         if found then
-            arrays.add(list, (entry.name:gsub("%.npy$", "")), found.dtype, found.sizes)
+            arrays.add(list, (string.gsub(entry.name, "%.npy$", "")), found.dtype, found.sizes)
             local wanted = found.bytes and found.bytes * product(found.sizes) + found.length
             wrong = found.wrong or wanted and wanted ~= entry.size
-                and ("%s takes %.0f bytes, its entry has %d"):format(shape_text(found.sizes), wanted, entry.size)
+                and string.format("%s takes %.0f bytes, its entry has %d", shape_text(found.sizes), wanted, entry.size)
         end
         if why or wrong then
-            wrongs[#wrongs + 1] = ("'%s': %s"):format(entry.name, why or wrong)
+            wrongs[#wrongs + 1] = string.format("'%s': %s", entry.name, why or wrong)
         end
     end
     arrays.tell(list, out, "arrays")
@@ -201,7 +201,7 @@ local function header_survey()
         if entry and entry.dtype then
             arrays.add(survey.list, name, safe_names[entry.dtype] or entry.dtype, entry.sizes)
             if not safe_names[entry.dtype] and #survey.foreign < SHOWN then
-                survey.foreign[#survey.foreign + 1] = ("'%s' is %s"):format(name, entry.dtype)
+                survey.foreign[#survey.foreign + 1] = string.format("'%s' is %s", name, entry.dtype)
             end
         end
         entry = nil
@@ -233,8 +233,8 @@ function arrays.safetensors(file, out)
     out.kind("a file of tensors (safetensors)")
     local length = string.unpack("<I8", file.read(0, 8))
     if length < 0 or length > file.size - 8 then
-        return out.problem("header", ("a header of %s bytes ends beyond the file's %d: cut off, or not such a file")
-            :format(length < 0 and "more than 2^63" or length, file.size), "fetch the file again")
+        return out.problem("header", string.format(("a header of %s bytes ends beyond the file's %d: cut off, or not such a file")
+            , length < 0 and "more than 2^63" or length, file.size), "fetch the file again")
     end
     local survey = header_survey()
     local broken = tide._require("doctor.json").scan(file.pieces(8, 8 + length), survey.visit)
@@ -250,12 +250,12 @@ function arrays.safetensors(file, out)
         out.problem("dtype", which .. ", which Tide has not: tide.load leaves it out")
     end
     if survey.last > file.size - 8 - length then
-        out.problem("length", ("cut off: its tensors take %.0f bytes, the file has %d"):format(survey.last, file.size - 8 - length),
+        out.problem("length", string.format("cut off: its tensors take %.0f bytes, the file has %d", survey.last, file.size - 8 - length),
             "fetch the file again")
     elseif length <= MAX_HEADER then -- the reader's own eyes: places that overlap, gaps, names that stand twice
         local ok, why = pcall(tide._archive_read, file.path, true)
-        if not ok and not tostring(why):find("memory") then
-            out.problem("header", (tostring(why):gsub("^.-load: '.-': ", "")))
+        if not ok and not string.find(tostring(why), "memory") then
+            out.problem("header", (string.gsub(tostring(why), "^.-load: '.-': ", "")))
         end
     end
 end

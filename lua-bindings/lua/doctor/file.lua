@@ -10,7 +10,7 @@ local PIECE <const>, MAX_TEXT <const>, MAX_JSON <const>, MAX_SCRIPT <const> = 1 
 local function open_file(path, size)
     local handle, why = io.open(path, "rb")
     if not handle then
-        return nil, (tostring(why):gsub("^.*: ", ""))
+        return nil, (string.gsub(tostring(why), "^.*: ", ""))
     end
     local file = tide._require("files.zip").file(handle, size)
     file.path = path
@@ -34,8 +34,8 @@ local function delimiter_of(head)
     local best, most
     for _, mark in ipairs { ",", "\t", ";" } do
         local count, same, lines = nil, true, 0
-        for line in head:gmatch("([^\r\n]+)\r?\n") do
-            local _, n = line:gsub('"[^"]*"', ""):gsub(mark, "")
+        for line in string.gmatch(head, "([^\r\n]+)\r?\n") do
+            local _, n = string.gsub(string.gsub(line, '"[^"]*"', ""), mark, "")
             same, count, lines = same and (count == nil or n == count), count or n, lines + 1
             if lines == 20 then
                 break
@@ -50,11 +50,11 @@ end
 
 -- Fields of a row, or nil where a quote is open at its end.
 local function count_fields(line, mark)
-    local plain = line:gsub('"[^"]*"', "")
-    if plain:find('"', 1, true) then
+    local plain = string.gsub(line, '"[^"]*"', "")
+    if string.find(plain, '"', 1, true) then
         return nil
     end
-    local _, n = plain:gsub(mark, "")
+    local _, n = string.gsub(plain, mark, "")
     return n + 1
 end
 
@@ -63,25 +63,25 @@ local function walk_rows(file, mark, visit)
     local rest, row, line, first = "", 0, 0, 1
     for bytes in file.pieces(0, math.min(file.size, MAX_TEXT)) do
         local text, at = rest .. bytes, 1
-        for stop, next in text:gmatch("()\r?\n()") do
+        for stop, next in string.gmatch(text, "()\r?\n()") do
             line = line + 1
-            local fields = count_fields(text:sub(at, stop - 1), mark)
+            local fields = count_fields(string.sub(text, at, stop - 1), mark)
             if fields or stop - at > PIECE then
                 row = row + ((fields or 1) > 0 and stop > at and 1 or 0)
                 if stop > at then
-                    visit(first, fields or 0, text:sub(at, math.min(stop - 1, at + 500)))
+                    visit(first, fields or 0, string.sub(text, at, math.min(stop - 1, at + 500)))
                 end
                 at, first = next, line + 1
             end
         end
-        rest = text:sub(at)
+        rest = string.sub(text, at)
         if #rest > 4 * PIECE then
             return row, "a quote or a line has no end", first
         end
     end
     if rest ~= "" then
         local fields = count_fields(rest, mark)
-        visit(first, fields or 0, rest:sub(1, 500))
+        visit(first, fields or 0, string.sub(rest, 1, 500))
         row = row + 1
         if not fields then
             return row, "a quote has no end", first
@@ -101,16 +101,16 @@ local function tell_table(file, mark, out)
             odd = { line, fields }
         end
     end)
-    header = header and header:gsub("^\xEF\xBB\xBF", "")
-    local named = header and not header:gsub(mark, " "):find("^[%s%d.+eE-]*$")
+    header = header and string.gsub(header, "^\xEF\xBB\xBF", "")
+    local named = header and not string.find(string.gsub(header, mark, " "), "^[%s%d.+eE-]*$")
     out.ok("table", "%d rows (%s) of %d columns, parted by %s", rows, named and "the first names them" or "no names", width or 0, names[mark])
     if named then
-        out.ok("columns", "%s", (header:gsub(mark, ", "):sub(1, 200)))
+        out.ok("columns", "%s", (string.sub(string.gsub(header, mark, ", "), 1, 200)))
     end
     if wrong then
-        out.problem("rows", ("%s, from line %d on"):format(wrong, place))
+        out.problem("rows", string.format("%s, from line %d on", wrong, place))
     elseif odd then
-        out.problem("rows", ("line %d has %d columns, the first row %d"):format(odd[1], odd[2], width))
+        out.problem("rows", string.format("line %d has %d columns, the first row %d", odd[1], odd[2], width))
     end
     if file.size > MAX_TEXT then
         out.note("rows", "the first %d MB were looked at", MAX_TEXT >> 20)
@@ -124,26 +124,26 @@ local function tell_script(file, out)
         return out.note("script", "longer than %d MB: not looked at", MAX_SCRIPT >> 20)
     end
     local text = file.read(0, file.size)
-    local _, lines = text:gsub("\n", "")
-    out.ok("script", "%d lines", lines + (text:find("[^\n]$") and 1 or 0))
-    local chunk, why = load(text:gsub("^\xEF\xBB\xBF", ""):gsub("^#[^\n]*", ""), "=script", "t", {})
+    local _, lines = string.gsub(text, "\n", "")
+    out.ok("script", "%d lines", lines + (string.find(text, "[^\n]$") and 1 or 0))
+    local chunk, why = load(string.gsub(string.gsub(text, "^\xEF\xBB\xBF", ""), "^#[^\n]*", ""), "=script", "t", {})
     if not chunk then
-        out.problem("syntax", (tostring(why):gsub("^script:(%d+): ", "line %1: ")))
+        out.problem("syntax", (string.gsub(tostring(why), "^script:(%d+): ", "line %1: ")))
     end
 end
 
 -- Is a text more like a script than like prose? Whole ones compile; broken ones have the words of one.
 local function is_script(file, head)
-    if head:find("^#![^\n]*lua") or head:find("^#![^\n]*tide") or file.path:find("%.lua$") then
+    if string.find(head, "^#![^\n]*lua") or string.find(head, "^#![^\n]*tide") or string.find(file.path, "%.lua$") then
         return true
     end
-    return file.size <= MAX_SCRIPT and head:find("[=(]")
-        and load((file.read(0, file.size):gsub("^#[^\n]*", "")), "=script", "t", {}) ~= nil
+    return file.size <= MAX_SCRIPT and string.find(head, "[=(]")
+        and load((string.gsub(file.read(0, file.size), "^#[^\n]*", "")), "=script", "t", {}) ~= nil
 end
 
 -- The bytes of a character may be cut at the end of what was read.
 local function is_text(head)
-    if head:find("%z") then
+    if string.find(head, "%z") then
         return false
     end
     local ok, at = utf8.len(head)
@@ -151,15 +151,15 @@ local function is_text(head)
 end
 
 local function tell_plain(file, head, out)
-    if head:find("^version https://git%-lfs") then
+    if string.find(head, "^version https://git%-lfs") then
         out.kind("a pointer of Git LFS")
         out.problem("content", "the file itself was not fetched", "git lfs pull")
-    elseif head:lower():find("^%s*<!doctype html") or head:lower():find("^%s*<html") then
+    elseif string.find(string.lower(head), "^%s*<!doctype html") or string.find(string.lower(head), "^%s*<html") then
         out.kind("a page of HTML")
         out.note("content", "where another file was expected, its download went wrong")
     else
         out.kind("a text")
-        local _, lines = head:gsub("\n", "")
+        local _, lines = string.gsub(head, "\n", "")
         out.ok("content", "%s lines%s", file.size > #head and "more than " .. lines or lines, #head > 0 and ", UTF-8" or "")
     end
 end
@@ -212,7 +212,7 @@ local function tell_packed(file, out)
         return bytes
     end
     first = read()
-    if first and first:find("^%s*[{%[]") then
+    if first and string.find(first, "^%s*[{%[]") then
         local pending = first
         tide._require("doctor.json").tell(function()
             local bytes = pending or read()
@@ -220,7 +220,7 @@ local function tell_packed(file, out)
             return bytes
         end, out, function() return broken or total > MAX_TEXT end)
     elseif first then
-        out.ok("content", "%s", first:sub(1, 6) == "\x93NUMPY" and "an array of NumPy" or first:sub(258, 262) == "ustar" and "an archive (tar)"
+        out.ok("content", "%s", string.sub(first, 1, 6) == "\x93NUMPY" and "an array of NumPy" or string.sub(first, 258, 262) == "ustar" and "an archive (tar)"
             or is_text(first) and "a text" or "bytes of an unknown kind")
         repeat until not read()
     end
@@ -230,7 +230,7 @@ local function tell_packed(file, out)
         out.ok("length", "%d bytes, %d unpacked", file.size, total)
     end
     if broken then
-        out.problem("length", broken == "cut off" and "cut off" or "damaged: " .. broken:gsub("^.*: ", ""), "fetch or write the file again")
+        out.problem("length", broken == "cut off" and "cut off" or "damaged: " .. string.gsub(broken, "^.*: ", ""), "fetch or write the file again")
     end
 end
 
@@ -238,38 +238,38 @@ end
 
 -- Eight bytes with a length, which letters would make longer than any file, and JSON behind them.
 local function is_safetensors(file, head)
-    return #head >= 10 and not head:find("^[\t\n\r -~][\t\n\r -~][\t\n\r -~][\t\n\r -~][\t\n\r -~]") and head:sub(9, 9) == "{" and head:find('^%s*["}]', 10) ~= nil
-        or file.path:find("%.safetensors$") and #head >= 8 and not is_text(head)
+    return #head >= 10 and not string.find(head, "^[\t\n\r -~][\t\n\r -~][\t\n\r -~][\t\n\r -~][\t\n\r -~]") and string.sub(head, 9, 9) == "{" and string.find(head, '^%s*["}]', 10) ~= nil
+        or string.find(file.path, "%.safetensors$") and #head >= 8 and not is_text(head)
 end
 
 local function is_json(file, head)
-    return file.path:find("%.json$") or file.path:find("%.ipynb$") or head:find("^[%s]*[{%[]%s*[%[{\"%d%-%]}tfn]") ~= nil or head:find("^\xEF\xBB\xBF%s*[{%[]") ~= nil
+    return string.find(file.path, "%.json$") or string.find(file.path, "%.ipynb$") or string.find(head, "^[%s]*[{%[]%s*[%[{\"%d%-%]}tfn]") ~= nil or string.find(head, "^\xEF\xBB\xBF%s*[{%[]") ~= nil
 end
 
 local function tell_kind(file, head, out)
-    if head:sub(1, 6) == "\x93NUMPY" then
+    if string.sub(head, 1, 6) == "\x93NUMPY" then
         tide._require("doctor.arrays").npy(file, out)
-    elseif head:sub(1, 4) == "PK\3\4" or head:sub(1, 4) == "PK\5\6" then
+    elseif string.sub(head, 1, 4) == "PK\3\4" or string.sub(head, 1, 4) == "PK\5\6" then
         tide._require("doctor.zip").tell(file, out)
-    elseif head:sub(1, 8) == "\x89PNG\r\n\x1a\n" then
+    elseif string.sub(head, 1, 8) == "\x89PNG\r\n\x1a\n" then
         tell_png(file, out)
-    elseif head:sub(1, 4) == "GGUF" then
+    elseif string.sub(head, 1, 4) == "GGUF" then
         tide._require("doctor.arrays").gguf(file, out)
-    elseif head:sub(1, 2) == "\x1f\x8b" then
+    elseif string.sub(head, 1, 2) == "\x1f\x8b" then
         tell_packed(file, out)
-    elseif head:sub(1, 4) == "\x89HDF" then
+    elseif string.sub(head, 1, 4) == "\x89HDF" then
         out.kind("a file of HDF5")
         out.note("reading", "Tide has no reader of HDF5: in Python, safetensors.numpy.save_file writes what it reads")
-    elseif head:sub(1, 4) == "\27Lua" then
+    elseif string.sub(head, 1, 4) == "\27Lua" then
         out.kind("compiled Lua")
         out.problem("content", "Tide loads scripts as texts alone", "get the script that it was compiled of")
-    elseif head:sub(1, 4) == "\x7fELF" then
+    elseif string.sub(head, 1, 4) == "\x7fELF" then
         out.kind("a program or a library (ELF)")
     elseif is_safetensors(file, head) then
         tide._require("doctor.arrays").safetensors(file, out)
     elseif tide._require("doctor.torch").is_legacy(head) then
         tide._require("doctor.torch").legacy(file, out)
-    elseif head:find("^\x80[\1-\5]") then
+    elseif string.find(head, "^\x80[\1-\5]") then
         tide._require("doctor.torch").pickle(file, out)
     elseif tide._require("doctor.onnx").is_model(file) then
         tide._require("doctor.onnx").tell(file, out)
@@ -279,12 +279,12 @@ local function tell_kind(file, head, out)
         if long then
             out.note("length", "longer than %d MB: no more was looked at", MAX_JSON >> 20)
         end
-        if long and not file.read(file.size - 4096, 4096):find("[%]}]%s*$") then
+        if long and not string.find(file.read(file.size - 4096, 4096), "[%]}]%s*$") then
             out.problem("length", "cut off: its last list has no end", "fetch or write the file again")
         end
     elseif not is_text(head) then
         out.kind("of a kind that Tide doesn't know")
-        out.note("content", "begins with the bytes %s", (head:sub(1, 8):gsub(".", function(c) return ("%02x "):format(c:byte()) end)))
+        out.note("content", "begins with the bytes %s", (string.gsub(string.sub(head, 1, 8), ".", function(c) return string.format("%02x ", string.byte(c)) end)))
     elseif is_script(file, head) then
         tell_script(file, out)
     else
@@ -301,9 +301,9 @@ end
 return function(path, out)
     local facts, why = tide._doctor_calls.stat(path)
     if not facts then
-        return out.problem("file", why, why:find("ermission") and "sudo chmod a+r " .. out.quoted or nil)
+        return out.problem("file", why, string.find(why, "ermission") and "sudo chmod a+r " .. out.quoted or nil)
     elseif facts.kind ~= "file" then
-        return out.problem("file", ("a %s, not a file"):format(facts.kind))
+        return out.problem("file", string.format("a %s, not a file", facts.kind))
     elseif not facts.readable then
         return out.problem("file", "may not be read", "chmod u+r " .. out.quoted)
     elseif facts.size == 0 then

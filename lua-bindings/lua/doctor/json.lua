@@ -21,16 +21,16 @@ end
 function Scanner:forget()
     local from, text = 1, self.text
     while true do
-        local found = text:find("\n", from, true)
+        local found = string.find(text, "\n", from, true)
         if not found or found >= self.at then
             break
         end
         self.lines, self.line_start, self.wide, from = self.lines + 1, self.before + found, 0, found + 1
     end
-    local _, wide = text:sub(from, self.at - 1):gsub("[\x80-\xBF]", "")
+    local _, wide = string.gsub(string.sub(text, from, self.at - 1), "[\x80-\xBF]", "")
     self.wide = self.wide + wide
     self.before = self.before + self.at - 1
-    self.text, self.at = text:sub(self.at), 1
+    self.text, self.at = string.sub(text, self.at), 1
 end
 
 function Scanner:fill()
@@ -49,7 +49,7 @@ function Scanner:fail(what)
     self:forget()
     local column = self.before - self.line_start - self.wide + 1
     local cut = self.done and self.text == ""
-    error({ json = ("%s at line %d, column %d"):format(cut and "the text ends early: " .. what or what,
+    error({ json = string.format("%s at line %d, column %d", cut and "the text ends early: " .. what or what,
         self.lines + 1, column) }, 0)
 end
 
@@ -60,7 +60,7 @@ function Scanner:next_byte()
     end
     local c = byte(self.text, self.at)
     while c and c <= 32 or not c and not self.done do
-        self.at = self.text:find("[^ \t\r\n]", self.at) or #self.text + 1
+        self.at = string.find(self.text, "[^ \t\r\n]", self.at) or #self.text + 1
         self:fill()
         c = byte(self.text, self.at)
         if c and c < 32 and c ~= 10 and c ~= 9 and c ~= 13 then
@@ -74,29 +74,29 @@ local escapes = { ['"'] = true, ["\\"] = true, ["/"] = true, b = true, f = true,
 
 -- The text of a string, its beginning where it is long; escapes stay as they stand.
 function Scanner:string()
-    local short, behind = self.text:match('^"([^%c"\\]*)"()', self.at)
+    local short, behind = string.match(self.text, '^"([^%c"\\]*)"()', self.at)
     if short then
         self.at = behind
-        return #short <= MAX_KEY and short or short:sub(1, MAX_KEY)
+        return #short <= MAX_KEY and short or string.sub(short, 1, MAX_KEY)
     end
     local kept, held = {}, 0
     self.at = self.at + 1
     while true do
         self:fill()
-        local stop = self.text:find('[%c"\\]', self.at)
-        local piece = self.text:sub(self.at, (stop or #self.text + 1) - 1)
+        local stop = string.find(self.text, '[%c"\\]', self.at)
+        local piece = string.sub(self.text, self.at, (stop or #self.text + 1) - 1)
         if held < MAX_KEY then
-            kept[#kept + 1], held = piece:sub(1, MAX_KEY), held + #piece
+            kept[#kept + 1], held = string.sub(piece, 1, MAX_KEY), held + #piece
         end
         self.at = self.at + #piece
         self:fill()
-        local c = stop and self.text:sub(self.at, self.at)
+        local c = stop and string.sub(self.text, self.at, self.at)
         if c == '"' then
             self.at = self.at + 1
-            return table.concat(kept):sub(1, MAX_KEY)
+            return string.sub(table.concat(kept), 1, MAX_KEY)
         elseif c == "\\" then
-            local next = self.text:sub(self.at + 1, self.at + 1)
-            if not (escapes[next] or self.text:find("^u%x%x%x%x", self.at + 1)) then
+            local next = string.sub(self.text, self.at + 1, self.at + 1)
+            if not (escapes[next] or string.find(self.text, "^u%x%x%x%x", self.at + 1)) then
                 self:fail("an escape that JSON has not")
             end
             self.at = self.at + (next == "u" and 6 or 2)
@@ -111,14 +111,14 @@ function Scanner:string()
 end
 
 local function is_number(text)
-    local rest = text:match("^%-?0(.*)$") or text:match("^%-?[1-9]%d*(.*)$")
-    rest = rest and (rest:match("^%.%d+(.*)$") or rest)
-    rest = rest and (rest:match("^[eE][+-]?%d+(.*)$") or rest)
+    local rest = string.match(text, "^%-?0(.*)$") or string.match(text, "^%-?[1-9]%d*(.*)$")
+    rest = rest and (string.match(rest, "^%.%d+(.*)$") or rest)
+    rest = rest and (string.match(rest, "^[eE][+-]?%d+(.*)$") or rest)
     return rest == ""
 end
 
 function Scanner:scalar()
-    local word = self.text:match("^%a+", self.at)
+    local word = string.match(self.text, "^%a+", self.at)
     if word then
         if word ~= "true" and word ~= "false" and word ~= "null" then
             self:fail(word == "NaN" and "NaN, which JSON has not," or "a value expected")
@@ -126,14 +126,14 @@ function Scanner:scalar()
         self.at = self.at + #word
         return word
     end
-    local digits, behind = self.text:match("^(-?[1-9]%d*)()[,%]}%s]", self.at)
+    local digits, behind = string.match(self.text, "^(-?[1-9]%d*)()[,%]}%s]", self.at)
     if digits and #digits <= MAX_NUMBER then
         self.at = behind
         return digits
     end
-    local number = self.text:match("^[-+%.%deE]+", self.at)
+    local number = string.match(self.text, "^[-+%.%deE]+", self.at)
     if not number or #number > MAX_NUMBER or not is_number(number) then
-        self:fail(number and number:find("%d") and "no number of JSON" or "a value expected")
+        self:fail(number and string.find(number, "%d") and "no number of JSON" or "a value expected")
     end
     self.at = self.at + #number
     return number
@@ -173,7 +173,7 @@ function Scanner:begin_entry()
     elseif c ~= QUOTE then
         self:fail("a key in quotes expected")
     end
-    local key, behind = self.text:match('^"([^%c"\\]*)":()', self.at)
+    local key, behind = string.match(self.text, '^"([^%c"\\]*)":()', self.at)
     if key and #key <= MAX_KEY then
         self.keys[depth], self.at = key, behind
         return true
@@ -206,7 +206,7 @@ function json.scan(read, visit)
     local s = new_scanner(read)
     local ok, problem = pcall(function()
         s:next_byte()
-        if s.text:find("^\xEF\xBB\xBF", s.at) then
+        if string.find(s.text, "^\xEF\xBB\xBF", s.at) then
             s:fail("a byte order mark, which JSON has not,")
         end
         s:value(visit)
@@ -246,7 +246,7 @@ local function told(counts)
     table.sort(names, function(a, b) return counts[a] > counts[b] or counts[a] == counts[b] and a < b end)
     local parts = {}
     for k = 1, math.min(#names, 8) do
-        parts[k] = ("%d %s"):format(counts[names[k]], names[k])
+        parts[k] = string.format("%d %s", counts[names[k]], names[k])
     end
     return table.concat(parts, ", ") .. (#names > 8 and ", …" or "")
 end
@@ -351,7 +351,7 @@ function json.tell(read, out, stopped)
     else
         tell_text(survey, out)
     end
-    if problem and not (problem:find("ends early", 1, true) and stopped()) then
+    if problem and not (string.find(problem, "ends early", 1, true) and stopped()) then
         out.problem("JSON", "broken: " .. problem)
     end
 end

@@ -16,7 +16,7 @@ local function read(path, most)
     return file and (file:close() and text)
 end
 
-local function parent(path) return path:match("^(.*)/[^/]*$") or "." end
+local function parent(path) return string.match(path, "^(.*)/[^/]*$") or "." end
 
 -- ---- libraries ----
 
@@ -28,22 +28,22 @@ local function tell_library(out, name, files, how, optional)
         local version, problem = calls.version(file, how[1], how[2])
         if version then
             if how[2] == "number" and math.type(version) == "integer" then
-                version = ("%d.%d.%d"):format(version // 10000, version // 100 % 100, version % 100)
+                version = string.format("%d.%d.%d", version // 10000, version // 100 % 100, version % 100)
             end
             return out.ok("libraries", "%s %s", name, version == true and "is there" or tostring(version))
         end
         why = why or problem
     end
-    out[optional and "mended" or "problem"]("libraries", ("%s: %s"):format(name, why), "sudo apt-get install " .. debian[name])
+    out[optional and "mended" or "problem"]("libraries", string.format("%s: %s", name, why), "sudo apt-get install " .. debian[name])
 end
 
 local function tell_libraries(out, machine)
     local parts = 0
     for _, line in ipairs(tide._info()) do
-        for part in (line:match("^cpu: %w+ kernels, (.*)$") or ""):gmatch("[^,]+") do
-            part, parts = part:match("^%s*(.-)%s*$"), parts + 1
-            local name = part:match("^%a+") or part
-            if part:find("%d") then
+        for part in string.gmatch(string.match(line, "^cpu: %w+ kernels, (.*)$") or "", "[^,]+") do
+            part, parts = string.match(part, "^%s*(.-)%s*$"), parts + 1
+            local name = string.match(part, "^%a+") or part
+            if string.find(part, "%d") then
                 out.ok("libraries", "%s", part)
             else
                 out.problem("libraries", part, debian[name] and "sudo apt-get install " .. debian[name])
@@ -65,12 +65,12 @@ local needs = { avx2 = { "avx2", "fma", "f16c", "bmi2" }, avx512 = { "avx512f", 
 local worth = { baseline = 1, avx2 = 2, avx512 = 3 }
 
 local function best_set()
-    local flags = (read("/proc/cpuinfo", 1 << 20) or ""):match("\nflags[^\n]*") or ""
+    local flags = string.match(read("/proc/cpuinfo", 1 << 20) or "", "\nflags[^\n]*") or ""
     local best = "baseline"
     for _, set in ipairs { "avx2", "avx512" } do
         local has = worth[best] == worth[set] - 1
         for _, flag in ipairs(needs[set]) do
-            has = has and (flags .. " "):find(" " .. flag .. " ", 1, true)
+            has = has and string.find(flags .. " ", " " .. flag .. " ", 1, true)
         end
         best = has and set or best
     end
@@ -79,7 +79,7 @@ end
 
 local function running_set()
     for _, line in ipairs(tide._info()) do
-        local set = line:match("^cpu: (%w+) kernels")
+        local set = string.match(line, "^cpu: (%w+) kernels")
         if set then
             return set
         end
@@ -90,11 +90,11 @@ end
 local function tell_instructions(out, cpu)
     local best, runs, wanted = best_set(), running_set(), variable("TIDE_CPU")
     if cpu then
-        out.problem("instructions", ("TIDE_CPU=%s: not among what this machine has and this build holds"):format(cpu), "unset TIDE_CPU")
+        out.problem("instructions", string.format("TIDE_CPU=%s: not among what this machine has and this build holds", cpu), "unset TIDE_CPU")
     elseif wanted and worth[runs] < worth[best] then
-        out.mended("instructions", ("TIDE_CPU=%s is asked for, the machine has %s, which is quicker"):format(wanted, best), "unset TIDE_CPU")
+        out.mended("instructions", string.format("TIDE_CPU=%s is asked for, the machine has %s, which is quicker", wanted, best), "unset TIDE_CPU")
     elseif worth[runs] < worth[best] then
-        out.mended("instructions", ("the machine has %s, this build's best is %s"):format(best, runs),
+        out.mended("instructions", string.format("the machine has %s, this build's best is %s", best, runs),
             "cmake --preset release -DTIDE_ISA=native && cmake --build --preset release")
     else
         out.ok("instructions", "%s kernels run, the best that this machine has", runs)
@@ -103,9 +103,9 @@ end
 
 -- Processors' worth that the control group may use; nil: no limit.
 local function quota()
-    local group = (read("/proc/self/cgroup") or ""):match("0::([^\n]*)") or ""
+    local group = string.match(read("/proc/self/cgroup") or "", "0::([^\n]*)") or ""
     for _, folder in ipairs { "/sys/fs/cgroup" .. group, "/sys/fs/cgroup" } do
-        local used, period = (read(folder .. "/cpu.max") or ""):match("^(%d+) (%d+)")
+        local used, period = string.match(read(folder .. "/cpu.max") or "", "^(%d+) (%d+)")
         if used and tonumber(period) > 0 then
             return tonumber(used) / tonumber(period)
         end
@@ -120,12 +120,12 @@ local function tell_processors(out, machine)
     local allowed = machine.allowed or machine.online
     out.ok("processors", "%d online, %d allowed, %d threads", machine.online, allowed, threads)
     if allowed < machine.online then
-        out.mended("processors", ("this process may use %d of %d"):format(allowed, machine.online),
-            ("taskset -pc 0-%d $$"):format(machine.online - 1))
+        out.mended("processors", string.format("this process may use %d of %d", allowed, machine.online),
+            string.format("taskset -pc 0-%d $$", machine.online - 1))
     end
     if share and share < threads then
-        out.mended("processors", ("the control group's quota is %.2g processors, Tide has %d threads"):format(share, threads),
-            ("export OMP_NUM_THREADS=%d"):format(math.max(1, math.floor(share))))
+        out.mended("processors", string.format("the control group's quota is %.2g processors, Tide has %d threads", share, threads),
+            string.format("export OMP_NUM_THREADS=%d", math.max(1, math.floor(share))))
     end
 end
 
@@ -133,29 +133,29 @@ local function tell_openmp(out, machine)
     local found = false
     local function note(name, text, command)
         found = true
-        out.mended("OpenMP", ("%s=%s %s"):format(name, variable(name), text), command or "unset " .. name)
+        out.mended("OpenMP", string.format("%s=%s %s", name, variable(name), text), command or "unset " .. name)
     end
     local allowed = machine.allowed or machine.online
     for _, name in ipairs { "OMP_NUM_THREADS", "OMP_THREAD_LIMIT" } do
         local value = variable(name)
-        local n = value and math.tointeger(tonumber(value:match("^%s*(%d+)")))
+        local n = value and math.tointeger(tonumber(string.match(value, "^%s*(%d+)")))
         if value and (not n or n < 1) then
             found = true
-            out.problem("OpenMP", ("%s=%s is no number of threads"):format(name, value), "unset " .. name)
+            out.problem("OpenMP", string.format("%s=%s is no number of threads", name, value), "unset " .. name)
         elseif n and n > allowed and name == "OMP_NUM_THREADS" then
-            note(name, ("is more threads than the %d processors"):format(allowed), ("export %s=%d"):format(name, allowed))
+            note(name, string.format("is more threads than the %d processors", allowed), string.format("export %s=%d", name, allowed))
         elseif n and n < allowed then
-            note(name, ("leaves processors idle: there are %d"):format(allowed))
+            note(name, string.format("leaves processors idle: there are %d", allowed))
         end
     end
-    if (variable("OMP_WAIT_POLICY") or ""):lower() == "active" then
+    if string.lower(variable("OMP_WAIT_POLICY") or "") == "active" then
         note("OMP_WAIT_POLICY", "lets idle threads spin, which takes the processors from those that work")
     end
-    local spin = (variable("GOMP_SPINCOUNT") or "0"):lower()
-    if spin:find("^inf") or (tonumber(spin) or 0) > 100000 then -- Tide sets it to a few hundred itself
+    local spin = string.lower(variable("GOMP_SPINCOUNT") or "0")
+    if string.find(spin, "^inf") or (tonumber(spin) or 0) > 100000 then -- Tide sets it to a few hundred itself
         note("GOMP_SPINCOUNT", "lets idle threads spin")
     end
-    local bind = (variable("OMP_PROC_BIND") or "false"):lower()
+    local bind = string.lower(variable("OMP_PROC_BIND") or "false")
     if bind ~= "false" then
         note("OMP_PROC_BIND", "ties threads to places, where those of several processes meet")
     end
@@ -166,27 +166,27 @@ end
 
 -- ---- limits ----
 
-local function megabytes(n) return ("%.0f MB"):format(n / (1 << 20)) end
+local function megabytes(n) return string.format("%.0f MB", n / (1 << 20)) end
 
 local function tell_limits(out, machine)
-    local free = tonumber((read("/proc/meminfo") or ""):match("MemAvailable:%s*(%d+)"))
+    local free = tonumber(string.match(read("/proc/meminfo") or "", "MemAvailable:%s*(%d+)"))
     if free then
         out[free < 512 << 10 and "note" or "ok"]("memory", "%s are free", megabytes(free << 10))
     end
     if machine.virtual then
         out[machine.virtual < 1 << 30 and "problem" or "mended"]("limits",
-            ("ulimit -v: addresses for %s, which libraries and threads share"):format(megabytes(machine.virtual)), "ulimit -v unlimited")
+            string.format("ulimit -v: addresses for %s, which libraries and threads share", megabytes(machine.virtual)), "ulimit -v unlimited")
     end
     if machine.processes and machine.processes < 64 then
-        out.mended("limits", ("ulimit -u: %d processes and threads"):format(machine.processes), "ulimit -u 4096")
+        out.mended("limits", string.format("ulimit -u: %d processes and threads", machine.processes), "ulimit -u 4096")
     end
     if machine.files and machine.files < 256 then
-        out.mended("limits", ("ulimit -n: %d open files"):format(machine.files), "ulimit -n 1024")
+        out.mended("limits", string.format("ulimit -n: %d open files", machine.files), "ulimit -n 1024")
     end
     if not machine.shared then
         out.mended("/dev/shm", "is not there, and some libraries share memory through it", "sudo mkdir -p /dev/shm && sudo mount -t tmpfs shm /dev/shm")
     elseif machine.shared < 64 << 20 then
-        out.mended("/dev/shm", ("has %s left"):format(megabytes(machine.shared)), "sudo mount -o remount,size=1G /dev/shm")
+        out.mended("/dev/shm", string.format("has %s left", megabytes(machine.shared)), "sudo mount -o remount,size=1G /dev/shm")
     else
         out.ok("/dev/shm", "%s are free", megabytes(machine.shared))
     end
@@ -196,11 +196,11 @@ end
 
 local function tell_terminal(out, machine)
     local locale = variable("LC_ALL") or variable("LC_CTYPE") or variable("LANG") or "C"
-    local code = (machine.codeset or ""):upper():gsub("[^%w]", "")
+    local code = string.gsub(string.upper(machine.codeset or ""), "[^%w]", "")
     if not machine.codeset then
-        out.problem("locale", ("%s is not installed: texts are taken for ASCII"):format(locale), "export LC_ALL=C.UTF-8")
+        out.problem("locale", string.format("%s is not installed: texts are taken for ASCII", locale), "export LC_ALL=C.UTF-8")
     elseif code ~= "UTF8" then
-        out.mended("locale", ("%s has no UTF-8 (%s)"):format(locale, machine.codeset), "export LC_ALL=C.UTF-8")
+        out.mended("locale", string.format("%s has no UTF-8 (%s)", locale, machine.codeset), "export LC_ALL=C.UTF-8")
     else
         out.ok("locale", "%s, %s", locale, machine.codeset)
     end
@@ -208,13 +208,13 @@ local function tell_terminal(out, machine)
     if not machine.terminal_out then
         out.ok("terminal", "none: standard output is a file or a pipe, nothing is coloured")
     elseif not term or term == "dumb" then
-        out.mended("terminal", ("TERM=%s: no editing of lines in place, no colours"):format(term or ""), "export TERM=xterm-256color")
+        out.mended("terminal", string.format("TERM=%s: no editing of lines in place, no colours", term or ""), "export TERM=xterm-256color")
     else
-        local known = (machine.columns or 0) > 0 and (" of %d columns, %d rows"):format(machine.columns, machine.rows) or ""
+        local known = (machine.columns or 0) > 0 and string.format(" of %d columns, %d rows", machine.columns, machine.rows) or ""
         out.ok("terminal", "%s%s", term, known)
     end
     if machine.terminal_out and (machine.columns or 80) > 0 and (machine.columns or 80) < 40 then
-        out.mended("terminal", ("%d columns: tensors and tables are wider"):format(machine.columns), "stty columns 80")
+        out.mended("terminal", string.format("%d columns: tensors and tables are wider", machine.columns), "stty columns 80")
     end
     if machine.terminal_out and variable("NO_COLOR") then
         out.mended("terminal", "NO_COLOR is set: nothing is coloured", "unset NO_COLOR")
@@ -226,7 +226,7 @@ end
 -- base's folder for a kind by its variable, or below home; nil: there is none.
 local function folder_of(name, below)
     local base, home = variable(name), variable("HOME")
-    return base and base:sub(1, 1) == "/" and base or home and home .. below
+    return base and string.sub(base, 1, 1) == "/" and base or home and home .. below
 end
 
 -- A file or folder that Tide would read and write, or the nearest folder above, where it would be made.
@@ -237,7 +237,7 @@ local function tell_place(out, topic, path)
         if wants then
             out.ok("folders", "%s: %s", topic, path)
         else
-            out.problem("folders", ("%s: %s can't be %s"):format(topic, path, facts.readable and "written" or "read"),
+            out.problem("folders", string.format("%s: %s can't be %s", topic, path, facts.readable and "written" or "read"),
                 "chmod u+rw" .. (facts.kind == "folder" and "x " or " ") .. out.quote(path))
         end
         return facts
@@ -248,11 +248,11 @@ local function tell_place(out, topic, path)
         facts = calls.stat(above)
     until facts or above == "" or above == "."
     if facts and facts.kind ~= "folder" then
-        out.problem("folders", ("%s: %s is no folder, so %s can't be made"):format(topic, above, path), "mv " .. out.quote(above) .. " " .. out.quote(above .. ".old"))
-    elseif not why:find("No such") then
-        out.problem("folders", ("%s: %s: %s"):format(topic, path, why), "chmod u+rwx " .. out.quote(above))
+        out.problem("folders", string.format("%s: %s is no folder, so %s can't be made", topic, above, path), "mv " .. out.quote(above) .. " " .. out.quote(above .. ".old"))
+    elseif not string.find(why, "No such") then
+        out.problem("folders", string.format("%s: %s: %s", topic, path, why), "chmod u+rwx " .. out.quote(above))
     elseif facts and not facts.writable then
-        out.problem("folders", ("%s: %s can't be made: %s can't be written"):format(topic, path, above), "chmod u+wx " .. out.quote(above))
+        out.problem("folders", string.format("%s: %s can't be made: %s can't be written", topic, path, above), "chmod u+wx " .. out.quote(above))
     else
         out.ok("folders", "%s: %s is made when it is needed", topic, path)
     end
@@ -265,9 +265,9 @@ local function tell_init(out, path)
     if not facts then
         return
     elseif not text then
-        return out.problem("folders", ("%s can't be read"):format(path), "chmod u+r " .. out.quote(path))
+        return out.problem("folders", string.format("%s can't be read", path), "chmod u+r " .. out.quote(path))
     end
-    local chunk, why = load((text:gsub("^#[^\n]*", "")), "=init.lua", "t", {})
+    local chunk, why = load((string.gsub(text, "^#[^\n]*", "")), "=init.lua", "t", {})
     if chunk then
         out.ok("folders", "init.lua: %s runs before the prompt", path)
     else
@@ -280,9 +280,9 @@ local function tell_history(out, path)
     if not facts then
         return
     elseif facts.kind ~= "file" then
-        out.problem("history", ("%s is a %s"):format(path, facts.kind), "mv " .. out.quote(path) .. " " .. out.quote(path .. ".old"))
+        out.problem("history", string.format("%s is a %s", path, facts.kind), "mv " .. out.quote(path) .. " " .. out.quote(path .. ".old"))
     elseif facts.size > 8 << 20 then
-        out.mended("history", ("%s has %s, of which the last 8 MB are read"):format(path, megabytes(facts.size)), "rm " .. out.quote(path))
+        out.mended("history", string.format("%s has %s, of which the last 8 MB are read", path, megabytes(facts.size)), "rm " .. out.quote(path))
     else
         local file = io.open(path, "rb")
         local last = file and facts.size > 0 and file:seek("end", -1) and file:read(1)
@@ -301,13 +301,13 @@ local function tell_leftovers(out, folder, patterns)
     for _, name in ipairs(calls.names(folder) or {}) do
         for _, pattern in ipairs(patterns) do
             local path = folder .. "/" .. name
-            local facts = name:find(pattern) and calls.stat(path)
+            local facts = string.find(name, pattern) and calls.stat(path)
             if facts and facts.kind == "file" and n < 20 then
                 n = n + 1
                 if calls.locked(path) then
                     out.note("leftovers", "%s is being written by another process", path)
                 else
-                    out.mended("leftovers", ("%s was left by a process that was stopped"):format(path), "rm " .. out.quote(path))
+                    out.mended("leftovers", string.format("%s was left by a process that was stopped", path), "rm " .. out.quote(path))
                 end
                 break
             end
@@ -320,7 +320,7 @@ local function tell_folders(out)
     local home = variable("HOME")
     local facts = home and calls.stat(home)
     if not facts or facts.kind ~= "folder" then
-        out.problem("folders", home and ("HOME=%s is no folder"):format(home) or "HOME is not set: no history, no init.lua",
+        out.problem("folders", home and string.format("HOME=%s is no folder", home) or "HOME is not set: no history, no init.lua",
             "export HOME=$(getent passwd $(id -u) | cut -d: -f6)")
     end
     local config, state = folder_of("XDG_CONFIG_HOME", "/.config"), folder_of("XDG_STATE_HOME", "/.local/state")
@@ -348,7 +348,7 @@ end
 local function jupyter_folders(program)
     local home = variable("HOME")
     local folders = {}
-    for folder in (variable("JUPYTER_PATH") or ""):gmatch("[^:]+") do
+    for folder in string.gmatch(variable("JUPYTER_PATH") or "", "[^:]+") do
         folders[#folders + 1] = folder
     end
     folders[#folders + 1] = variable("JUPYTER_DATA_DIR")
@@ -377,15 +377,15 @@ local function tell_spec(out, path, kernel, install)
     local named, wrong = named_kernel(path)
     local facts = named and calls.stat(named)
     if not named then
-        out.problem("Jupyter", ("%s %s"):format(path, wrong), install)
-    elseif named:sub(1, 1) ~= "/" then
+        out.problem("Jupyter", string.format("%s %s", path, wrong), install)
+    elseif string.sub(named, 1, 1) ~= "/" then
         out.note("Jupyter", "%s names '%s', which is looked for on PATH", path, named)
     elseif not facts or facts.kind ~= "file" then
-        out.problem("Jupyter", ("%s names %s, which does not exist"):format(path, named), install)
+        out.problem("Jupyter", string.format("%s names %s, which does not exist", path, named), install)
     elseif not facts.executable then
-        out.problem("Jupyter", ("%s names %s, which can't be run"):format(path, named), "chmod +x " .. out.quote(named))
+        out.problem("Jupyter", string.format("%s names %s, which can't be run", path, named), "chmod +x " .. out.quote(named))
     elseif kernel and calls.real(named) ~= calls.real(kernel) then
-        out.mended("Jupyter", ("%s names another build's kernel, %s"):format(path, named), install)
+        out.mended("Jupyter", string.format("%s names another build's kernel, %s", path, named), install)
     else
         out.ok("Jupyter", "%s names %s", path, named)
     end
@@ -398,10 +398,10 @@ local function tell_kernel(out, kernel)
     if pipe and pipe:close() then
         out.ok("kernel", "%s", kernel)
     else
-        local lacks = text:match("(lib[%w%.+-]+%.so[%w%.]*): cannot open")
-        out.problem("kernel", ("%s does not run: %s"):format(kernel, (text:match("[^\n]+") or "no reason given")),
-            lacks and "sudo apt-get install " .. (lacks:find("zmq") and "libzmq5" or lacks:find("sodium") and "libsodium23"
-                or lacks:find("jansson") and "libjansson4" or lacks:match("^[^.]+")) or nil)
+        local lacks = string.match(text, "(lib[%w%.+-]+%.so[%w%.]*): cannot open")
+        out.problem("kernel", string.format("%s does not run: %s", kernel, (string.match(text, "[^\n]+") or "no reason given")),
+            lacks and "sudo apt-get install " .. (string.find(lacks, "zmq") and "libzmq5" or string.find(lacks, "sodium") and "libsodium23"
+                or string.find(lacks, "jansson") and "libjansson4" or string.match(lacks, "^[^.]+")) or nil)
     end
 end
 
@@ -411,7 +411,7 @@ local function tell_jupyter(out, machine)
     if facts and facts.kind == "file" then
         tell_kernel(out, kernel)
     else
-        out.mended("kernel", ("no tide-kernel beside %s"):format(machine.program or "tide"), "cmake --build build/release --target tide-kernel")
+        out.mended("kernel", string.format("no tide-kernel beside %s", machine.program or "tide"), "cmake --build build/release --target tide-kernel")
         kernel = nil
     end
     local install = out.quote(kernel or "tide-kernel") .. " --install --user"
@@ -432,28 +432,28 @@ end
 -- ---- CUDA ----
 
 local function release(version)
-    return math.type(version) == "integer" and version > 0 and ("%d.%d"):format(version // 1000, version % 1000 // 10) or nil
+    return math.type(version) == "integer" and version > 0 and string.format("%d.%d", version // 1000, version % 1000 // 10) or nil
 end
 
 local function tell_cuda(out)
     local reason, device
     for _, line in ipairs(tide._info()) do
-        reason = reason or line:match("^cuda: no device %((.*)%)$")
-        device = device or not reason and line:match("^cuda: (.*)$")
+        reason = reason or string.match(line, "^cuda: no device %((.*)%)$")
+        device = device or not reason and string.match(line, "^cuda: (.*)$")
     end
     local driver, toolkit = release(calls.version("libcuda.so.1", "cuDriverGetVersion", "pointer")), nil
     for _, major in ipairs { "13", "12", "11.0" } do
         toolkit = toolkit or release(calls.version("libcudart.so." .. major, "cudaRuntimeGetVersion", "pointer"))
     end
     local card = calls.stat("/dev/nvidia0") or calls.stat("/proc/driver/nvidia/version")
-    local versions = ("driver for CUDA %s, toolkit %s"):format(driver or "none", toolkit or "none")
+    local versions = string.format("driver for CUDA %s, toolkit %s", driver or "none", toolkit or "none")
     if device then
         return out.ok("CUDA", "%s; %s", device, versions)
     elseif not card then
         return out.ok("CUDA", "no card is seen; %s (%s)", versions, reason or "?")
     end
-    local old = driver and toolkit and tonumber(driver:match("^%d+")) < tonumber(toolkit:match("^%d+"))
-    out.problem("CUDA", ("a card is there, and can't be used: %s (%s)"):format(reason or "?", versions),
+    local old = driver and toolkit and tonumber(string.match(driver, "^%d+")) < tonumber(string.match(toolkit, "^%d+"))
+    out.problem("CUDA", string.format("a card is there, and can't be used: %s (%s)", reason or "?", versions),
         (old or not driver) and "install an NVIDIA driver for CUDA " .. (toolkit or "12") .. " or newer: sudo apt-get install nvidia-driver"
         or "cmake --build build/release --target tide_cuda")
 end

@@ -18,7 +18,7 @@ local function new_walk(file)
         if k < 1 or k > #walk.held then
             walk.held, walk.from, k = file.read(at, 1 << 16), at, 1
         end
-        return walk.held:byte(k) or error(Cut, 0)
+        return string.byte(walk.held, k) or error(Cut, 0)
     end
 
     local function varint(at, stop)
@@ -100,7 +100,7 @@ local function read_value(walk, at, stop)
             end)
         end
     end)
-    return ("'%s' %s %s"):format(name, dtype, tide._require("doctor.arrays").shape_text(sizes))
+    return string.format("'%s' %s %s", name, dtype, tide._require("doctor.arrays").shape_text(sizes))
 end
 
 local function read_weight(walk, model, at, stop)
@@ -122,8 +122,8 @@ local function read_weight(walk, model, at, stop)
     end)
     tide._require("doctor.arrays").add(model.weights, name, dtype, sizes)
     model.outside = model.outside + (outside and 1 or 0)
-    if (foreign[dtype] or dtype:find("^type")) and #model.foreign < SHOWN then
-        model.foreign[#model.foreign + 1] = ("'%s' is %s"):format(name, dtype)
+    if (foreign[dtype] or string.find(dtype, "^type")) and #model.foreign < SHOWN then
+        model.foreign[#model.foreign + 1] = string.format("'%s' is %s", name, dtype)
     end
 end
 
@@ -173,7 +173,7 @@ end
 
 --- is_model(file): do its fields say so? Its name does not count.
 function onnx.is_model(file)
-    if not file.read(0, 2):find("^\x08[\1-\x20]") then
+    if not string.find(file.read(0, 2), "^\x08[\1-\x20]") then
         return false
     end
     local walk, fields, told = new_walk(file), 0, nil
@@ -181,14 +181,14 @@ function onnx.is_model(file)
         fields = fields + 1
         if number > 1 and not told then
             told = (number <= 8 or number == 14 or number == 20 or number == 25) and (kind == 2 or number == 5)
-                and (kind == 0 or number == 6 or number == 7 or number == 8 or walk.text(at, stop):find("^[%g ]*$") ~= nil)
+                and (kind == 0 or number == 6 or number == 7 or number == 8 or string.find(walk.text(at, stop), "^[%g ]*$") ~= nil)
         end
         if told == false or fields > 20 then
             error(Cut, 0)
         end
     end)
     -- One whose graph is cut off has said its version, and that a graph follows.
-    return told or told == nil and file.read(2, 1):find("[\x12\x3a]") ~= nil
+    return told or told == nil and string.find(file.read(2, 1), "[\x12\x3a]") ~= nil
 end
 
 --- tell(file, out)

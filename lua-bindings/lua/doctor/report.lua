@@ -6,16 +6,16 @@ tide._doctor_calls = tide._system_calls()
 
 -- One line of a terminal: nothing that a file holds moves its cursor.
 local function plain(text)
-    text = text:gsub("%c", "?")
-    return utf8.len(text) and text or (text:gsub("[\x80-\xFF]", "?"))
+    text = string.gsub(text, "%c", "?")
+    return utf8.len(text) and text or (string.gsub(text, "[\x80-\xFF]", "?"))
 end
 
 --- quoted(path): as a shell takes it.
 local function quoted(path)
-    if path:find("^[%w%./_+,@:-]+$") and path:sub(1, 1) ~= "-" then
+    if string.find(path, "^[%w%./_+,@:-]+$") and string.sub(path, 1, 1) ~= "-" then
         return path
     end
-    return (path:sub(1, 1) == "-" and "./" or "") .. "'" .. path:gsub("'", "'\\''") .. "'"
+    return (string.sub(path, 1, 1) == "-" and "./" or "") .. "'" .. string.gsub(path, "'", "'\\''") .. "'"
 end
 
 -- What gathers findings: ok and note take a format and its values, problem a text and a command.
@@ -37,7 +37,7 @@ local function new_report(path)
 end
 
 local function line_of(finding)
-    return ("%-8s %-12s %s%s"):format(finding.level, finding.topic, finding.text,
+    return string.format("%-8s %-12s %s%s", finding.level, finding.topic, finding.text,
         finding.mend and "; mend: " .. finding.mend or "")
 end
 
@@ -45,7 +45,7 @@ local function look_at(path)
     local report = new_report(path)
     local ok, why = pcall(tide._require "doctor.file", path, report)
     if not ok then
-        if not tostring(why):find("memory") then
+        if not string.find(tostring(why), "memory") then
             error(why, 0)
         end
         report.problem("file", "not looked at any further: " .. tostring(why))

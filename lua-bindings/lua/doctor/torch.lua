@@ -16,14 +16,14 @@ local function take(vm, n)
         broken("cut off")
     end
     vm.at = vm.at + n
-    return vm.bytes:sub(vm.at - n, vm.at - 1)
+    return string.sub(vm.bytes, vm.at - n, vm.at - 1)
 end
 
 local function number(vm, format) return (string.unpack(format, take(vm, string.packsize(format)))) end
 
 local function line(vm)
-    local stop = vm.bytes:find("\n", vm.at, true) or broken("cut off")
-    local text = vm.bytes:sub(vm.at, stop - 1)
+    local stop = string.find(vm.bytes, "\n", vm.at, true) or broken("cut off")
+    local text = string.sub(vm.bytes, vm.at, stop - 1)
     vm.at = stop + 1
     return text
 end
@@ -126,7 +126,7 @@ local steps = {
     ["N"] = constant(None), ["\x88"] = constant(true), ["\x89"] = constant(false),
     ["K"] = read_number("<I1"), ["M"] = read_number("<I2"), ["J"] = read_number("<i4"), ["G"] = read_number(">d"),
     ["I"] = function(vm) push(vm, tonumber(line(vm)) or 0) end,
-    ["L"] = function(vm) push(vm, tonumber((line(vm):gsub("L$", ""))) or 0) end,
+    ["L"] = function(vm) push(vm, tonumber((string.gsub(line(vm), "L$", ""))) or 0) end,
     ["F"] = function(vm) push(vm, tonumber(line(vm)) or 0) end,
     ["\x8a"] = function(vm) long(vm, number(vm, "<I1")) end,
     ["\x8b"] = function(vm) long(vm, number(vm, "<i4")) end,
@@ -217,10 +217,10 @@ local function describe(bytes, at, globals)
         if code == "." then
             return pop(vm), vm.at
         end
-        local step = steps[code] or broken(("an instruction that pickle has not (byte %d)"):format(code:byte()))
+        local step = steps[code] or broken(string.format("an instruction that pickle has not (byte %d)", string.byte(code)))
         step(vm)
     end
-    broken(("longer than %d instructions"):format(MAX_STEPS))
+    broken(string.format("longer than %d instructions", MAX_STEPS))
 end
 
 -- The description, where it ends; or nil, nil and what is wrong.
@@ -254,8 +254,8 @@ local function as_tensor(value, depth)
     end
     local stored = items(type(args[1]) == "table" and args[1].stored)
     local class = type(stored[2]) == "table" and stored[2].global or ""
-    local kind = class:match("^torch%.(%w+)Storage$") or class:match("^torch%.storage%.(%w+)Storage$") or class
-    local dtype = storages[kind] or type(args[7]) == "table" and (args[7].global or ""):match("^torch%.(.*)$") or kind
+    local kind = string.match(class, "^torch%.(%w+)Storage$") or string.match(class, "^torch%.storage%.(%w+)Storage$") or class
+    local dtype = storages[kind] or type(args[7]) == "table" and string.match(args[7].global or "", "^torch%.(.*)$") or kind
     local found = { dtype = dtype, sizes = {}, key = tostring(stored[3]), numel = stored[5] }
     for k, size in ipairs(items(args[3])) do
         found.sizes[k] = math.tointeger(size) or "?"
@@ -270,8 +270,8 @@ local function gather(value, name, into, depth)
         tide._require("doctor.arrays").add(into.list, name == "" and "tensor" or name, found.dtype, found.sizes)
         into.storages[found.key] = found
         if not has[found.dtype] then
-            into.foreign[#into.foreign + 1] = ("'%s' is %s, which Tide has not: in Python, x.to(torch.float32) or another")
-                :format(name == "" and "tensor" or name, found.dtype)
+            into.foreign[#into.foreign + 1] = string.format(("'%s' is %s, which Tide has not: in Python, x.to(torch.float32) or another")
+                , name == "" and "tensor" or name, found.dtype)
         end
         return
     elseif type(value) ~= "table" or into.seen[value] or depth > MAX_DEPTH then
@@ -282,15 +282,15 @@ local function gather(value, name, into, depth)
     local front = name == "" and "" or name .. "."
     for k, pair in ipairs(value.pairs or {}) do
         local key = pair[1]
-        gather(pair[2], front .. ((type(key) == "string" or type(key) == "number") and tostring(key):sub(1, 200) or k), into, depth + 1)
+        gather(pair[2], front .. ((type(key) == "string" or type(key) == "number") and string.sub(tostring(key), 1, 200) or k), into, depth + 1)
     end
     for k, item in ipairs(value.list or {}) do
         gather(item, front .. k, into, depth + 1)
     end
-    local other = (value.call or ""):match("^torch%._utils%._rebuild_(%w+)")
+    local other = string.match(value.call or "", "^torch%._utils%._rebuild_(%w+)")
     if other then -- quantized, sparse, nested, of a subclass
-        into.foreign[#into.foreign + 1] = ("'%s' is of another kind (%s): in Python, x.to_dense() or x.dequantize()")
-            :format(name == "" and "tensor" or name, other)
+        into.foreign[#into.foreign + 1] = string.format(("'%s' is of another kind (%s): in Python, x.to_dense() or x.dequantize()")
+            , name == "" and "tensor" or name, other)
     elseif value.call and value.call ~= "collections.OrderedDict" then
         into.objects[value.call] = true
         if type(value.state) == "table" then
@@ -311,14 +311,14 @@ local harmless = { ["collections.OrderedDict"] = true, ["_codecs.encode"] = true
 local function tell_globals(globals, out)
     local names = {}
     for name in pairs(globals) do
-        local own = name:find("^torch%._utils%._rebuild") or name:find("^torch%.[%w_.]*Storage$") or name:find("^torch%.[%l%d_]+$")
+        local own = string.find(name, "^torch%._utils%._rebuild") or string.find(name, "^torch%.[%w_.]*Storage$") or string.find(name, "^torch%.[%l%d_]+$")
         if not harmless[name] and not own then
             names[#names + 1] = name
         end
     end
     table.sort(names)
     for k = 1, math.min(#names, 12) do
-        out.problem("code", ("unpickling it would call or import %s: it is more than weights"):format(names[k]),
+        out.problem("code", string.format("unpickling it would call or import %s: it is more than weights", names[k]),
             "load it only where you trust who wrote it; in Python: torch.load(path, weights_only=True) refuses it")
     end
 end
@@ -340,11 +340,11 @@ end
 --- archive(zip, pickle, out): the form of today, an archive.
 function torch.archive(zip, pickle, out)
     out.kind("a file of torch.save (an archive)")
-    local front = pickle.name:match("^(.*/)data%.pkl$")
+    local front = string.match(pickle.name, "^(.*/)data%.pkl$")
     local by_name, code = {}, false
     for _, entry in ipairs(zip.entries) do
         by_name[entry.name] = entry
-        code = code or entry.name:find("/code/", 1, true)
+        code = code or string.find(entry.name, "/code/", 1, true)
     end
     if code then
         out.note("kind", "TorchScript: it holds a program besides weights")
@@ -365,9 +365,9 @@ function torch.archive(zip, pickle, out)
         local entry, size = by_name[front .. "data/" .. key], has[found.dtype]
         local wanted = size and math.type(found.numel) == "integer" and size * found.numel
         if not entry then
-            out.problem("elements", ("those of storage '%s' are missing: no entry '%sdata/%s'"):format(key, front, key))
+            out.problem("elements", string.format("those of storage '%s' are missing: no entry '%sdata/%s'", key, front, key))
         elseif wanted and entry.size < wanted then
-            out.problem("elements", ("storage '%s' takes %d bytes, its entry has %d"):format(key, wanted, entry.size))
+            out.problem("elements", string.format("storage '%s' takes %d bytes, its entry has %d", key, wanted, entry.size))
         end
     end
     tell_reading(out)
@@ -376,7 +376,7 @@ end
 local LEGACY = "\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." -- the number that files of torch.save before 1.6 begin with
 
 --- is_legacy(head): do these first bytes begin the form before archives?
-function torch.is_legacy(head) return head:sub(3, 2 + #LEGACY) == LEGACY end
+function torch.is_legacy(head) return string.sub(head, 3, 2 + #LEGACY) == LEGACY end
 
 -- Behind the pickles each storage stands with its number of elements before it.
 local function check_storages(file, at, keys, into, out)

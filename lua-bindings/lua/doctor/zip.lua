@@ -21,15 +21,15 @@ function zip.tell(file, out)
     local archive, wrong = tide._require("files.zip").open(file)
     local head = file.read(0, 4096)
     if not archive then
-        out.kind(head:find(".npy", 1, true) and "an archive of NumPy's arrays (.npz)"
-            or head:find("data.pkl", 1, true) and "a file of torch.save" or "an archive (zip)")
+        out.kind(string.find(head, ".npy", 1, true) and "an archive of NumPy's arrays (.npz)"
+            or string.find(head, "data.pkl", 1, true) and "a file of torch.save" or "an archive (zip)")
         return out.problem("archive", wrong, "fetch or write the file again")
     end
     archive.first_bytes = reader(file, archive)
     local arrays, pickle = #archive.entries > 0, nil
     for _, entry in ipairs(archive.entries) do
-        arrays = arrays and entry.name:find("%.npy$") ~= nil
-        pickle = entry.name:find("^[^/]+/data%.pkl$") and entry or pickle
+        arrays = arrays and string.find(entry.name, "%.npy$") ~= nil
+        pickle = string.find(entry.name, "^[^/]+/data%.pkl$") and entry or pickle
     end
     if arrays then
         tide._require("doctor.arrays").npz(archive, out)

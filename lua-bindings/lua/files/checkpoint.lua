@@ -21,11 +21,11 @@ local MAX_DEPTH = 100
 -- ---- from values to text ----
 
 local function hex(bytes)
-    return (bytes:gsub(".", function(c) return ("%02x"):format(c:byte()) end))
+    return (string.gsub(bytes, ".", function(c) return string.format("%02x", string.byte(c)) end))
 end
 
 local function quote(text)
-    return '"' .. text:gsub('[%z\1-\31"\\]', function(c) return ("\\u%04x"):format(c:byte()) end) .. '"'
+    return '"' .. string.gsub(text, '[%z\1-\31"\\]', function(c) return string.format("\\u%04x", string.byte(c)) end) .. '"'
 end
 
 -- A key that is no string, as text.
@@ -41,10 +41,10 @@ local function place(path)
             return text .. "..."
         end
         if type(key) == "string" and #key > 40 then
-            key = key:sub(1, 40) .. "..."
+            key = string.sub(key, 1, 40) .. "..."
         end
-        local name = type(key) == "string" and key:match("^[%a_][%w_]*$")
-        text = text .. (name and "." .. name or type(key) == "string" and "[" .. ("%q"):format(key):gsub("\n", "n") .. "]"
+        local name = type(key) == "string" and string.match(key, "^[%a_][%w_]*$")
+        text = text .. (name and "." .. name or type(key) == "string" and "[" .. string.gsub(string.format("%q", key), "\n", "n") .. "]"
             or "[" .. key_text(key) .. "]")
     end
     return text
@@ -58,7 +58,7 @@ local function name_tensor(writer)
     end
     local name = #parts > 0 and table.concat(parts, ".") or "tensor"
     if not utf8.len(name) then
-        name = name:gsub("[\128-\255]", "?")
+        name = string.gsub(name, "[\128-\255]", "?")
     end
     local unique, n = name, 1
     while writer.taken[unique] or unique == "__metadata__" do
@@ -74,7 +74,7 @@ local function identify(x)
     if x:numel() == 0 then
         return x
     end
-    return ("%d %s %s %s"):format(x:data_ptr(), tostring(x.dtype), tostring(x.shape), table.concat(x:stride(), " "))
+    return string.format("%d %s %s %s", x:data_ptr(), tostring(x.dtype), tostring(x.shape), table.concat(x:stride(), " "))
         .. tostring(x.device)
 end
 
@@ -91,17 +91,17 @@ local function write_tensor(writer, x)
         writer.list[writer.count] = name
         writer.tensors[writer.count] = x:detach():contiguous()
     end
-    return ('{"%s":%s}'):format(form, quote(name))
+    return string.format('{"%s":%s}', form, quote(name))
 end
 
 local function write_number(x)
     if math.type(x) == "integer" then
-        return ("%d"):format(x)
+        return string.format("%d", x)
     elseif x ~= x or x == math.huge or x == -math.huge then
-        return ('{"bits":"%016x"}'):format((string.unpack("<i8", string.pack("<d", x))))
+        return string.format('{"bits":"%016x"}', (string.unpack("<i8", string.pack("<d", x))))
     end
     local text = tide._number(x, 17)
-    return text:find("[.e]") and text or text .. ".0"
+    return string.find(text, "[.e]") and text or text .. ".0"
 end
 
 local RANK = { boolean = 1, number = 2, string = 3 }
@@ -140,7 +140,7 @@ local write
 
 local function write_table(writer, value)
     if writer.tables[value] then
-        return ('{"same":%d}'):format(writer.tables[value])
+        return string.format('{"same":%d}', writer.tables[value])
     elseif #writer.path >= MAX_DEPTH then
         tide._fail("save: object is nested more than %d tables deep", MAX_DEPTH)
     end
@@ -156,7 +156,7 @@ local function write_table(writer, value)
         parts[#parts + 1] = write(writer, rawget(value, key))
         path[#path] = nil
     end
-    return ('{"%s":[%s]}'):format(is_list and "list" or "table", table.concat(parts, ","))
+    return string.format('{"%s":[%s]}', is_list and "list" or "table", table.concat(parts, ","))
 end
 
 -- What has a class of its own is not its fields.
@@ -177,16 +177,16 @@ write = function(writer, value)
     elseif kind == "number" then
         return write_number(value)
     elseif kind == "string" then
-        return utf8.len(value) and quote(value) or ('{"hex":"%s"}'):format(hex(value))
+        return utf8.len(value) and quote(value) or string.format('{"hex":"%s"}', hex(value))
     elseif kind == "table" then
         check_plain(writer, value)
         return write_table(writer, value)
     elseif tide.is_tensor(value) then
         return write_tensor(writer, value)
     elseif class == "tide.Generator" then
-        return ('{"generator":"%s"}'):format(hex(string.char(table.unpack(value:get_state():tolist()))))
+        return string.format('{"generator":"%s"}', hex(string.char(table.unpack(value:get_state():tolist()))))
     elseif class == "tide.dtype" then
-        return ('{"dtype":"%s"}'):format(tostring(value):match("%w+$"))
+        return string.format('{"dtype":"%s"}', string.match(tostring(value), "%w+$"))
     end
     tide._fail("save: %s is %s: tensors, tables, strings, numbers and booleans can be saved", place(writer.path),
         tide._describe(value))
@@ -206,10 +206,10 @@ local function fail(reader, what, ...)
 end
 
 local function unhex(reader, digits, bytes)
-    if type(digits) ~= "string" or digits:find("[^0-9a-f]") or #digits % 2 == 1 or bytes and #digits ~= 2 * bytes then
+    if type(digits) ~= "string" or string.find(digits, "[^0-9a-f]") or #digits % 2 == 1 or bytes and #digits ~= 2 * bytes then
         fail(reader, "hexadecimal digits expected")
     end
-    return (digits:gsub("..", function(pair) return string.char(tonumber(pair, 16)) end))
+    return (string.gsub(digits, "..", function(pair) return string.char(tonumber(pair, 16)) end))
 end
 
 local function find_tensor(reader, name)
@@ -266,7 +266,7 @@ local FORMS = {
         return (string.unpack(">d", unhex(reader, digits, 8)))
     end,
     generator = function(reader, digits)
-        return tide.Generator():set_state(tide.tensor({ unhex(reader, digits, 16):byte(1, -1) }, { dtype = tide.uint8 }))
+        return tide.Generator():set_state(tide.tensor({ string.byte(unhex(reader, digits, 16), 1, -1) }, { dtype = tide.uint8 }))
     end,
     dtype = function(reader, name)
         local dtype = type(name) == "string" and rawget(tide, name)

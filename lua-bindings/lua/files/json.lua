@@ -19,9 +19,9 @@ local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r"
 
 -- "</" is written apart, so that no text ends a script that holds the JSON.
 local function quote(text)
-    return '"' .. text:gsub('[%z\1-\31"\\\127]', function(c)
-        return escapes[c] or ("\\u%04x"):format(c:byte())
-    end):gsub("</", "<\\/") .. '"'
+    return '"' .. string.gsub(string.gsub(text, '[%z\1-\31"\\\127]', function(c)
+        return escapes[c] or string.format("\\u%04x", string.byte(c))
+    end), "</", "<\\/") .. '"'
 end
 json.quote = quote
 
@@ -31,7 +31,7 @@ local function raise(text) error(setmetatable({ text = text }, Problem), 0) end
 
 local function refuse(state, what)
     local place = #state.path == 0 and "the value" or "value" .. table.concat(state.path)
-    raise(("%s is %s, which JSON can't hold"):format(place, what))
+    raise(string.format("%s is %s, which JSON can't hold", place, what))
 end
 
 -- The shortest text that reads as the same number.
@@ -47,7 +47,7 @@ end
 
 local function number_text(state, x)
     if math.type(x) == "integer" then
-        return ("%d"):format(x)
+        return string.format("%d", x)
     elseif x ~= x or x == math.huge or x == -math.huge then
         if not state.lenient then
             refuse(state, x ~= x and "nan" or tide._number(x))
@@ -74,7 +74,7 @@ local write
 local function write_list(state, t, n)
     local parts, path = {}, state.path
     for k = 1, n do
-        path[#path + 1] = ("[%d]"):format(k)
+        path[#path + 1] = string.format("[%d]", k)
         parts[k] = write(state, rawget(t, k))
         path[#path] = nil
     end
@@ -109,7 +109,7 @@ local function write_table(state, t)
     if state.open[t] then
         refuse(state, "a table within itself")
     elseif #state.path >= MAX_DEPTH then
-        raise(("the value is nested more than %d tables deep"):format(MAX_DEPTH))
+        raise(string.format("the value is nested more than %d tables deep", MAX_DEPTH))
     end
     state.open[t] = true
     local n = #t
@@ -167,8 +167,8 @@ function json.decode(text)
     local ok, value = pcall(tide._json_read, text, "text", json.null, lists)
     if ok then
         return value
-    elseif type(value) == "string" and value:find("load: 'text': ", 1, true) then
-        return nil, value:match("load: 'text': (.*)")
+    elseif type(value) == "string" and string.find(value, "load: 'text': ", 1, true) then
+        return nil, string.match(value, "load: 'text': (.*)")
     end
     error(value, 0)
 end

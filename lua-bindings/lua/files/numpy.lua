@@ -8,7 +8,7 @@ local open <const> = io.open
 local SUFFIX <const> = ".npy"
 
 local function shown(name)
-    return (name:sub(1, 80):gsub("[%c\127]", "?"))
+    return (string.gsub(string.sub(name, 1, 80), "[%c\127]", "?"))
 end
 
 -- The archive's entries, and where each lies.
@@ -19,7 +19,7 @@ local function open_archive(path, fname)
         first, why = handle:read(2)
     end
     if why then
-        tide._fail("%s: cannot read '%s': %s", fname, path, (why:gsub("^.*: ", "")))
+        tide._fail("%s: cannot read '%s': %s", fname, path, (string.gsub(why, "^.*: ", "")))
     elseif first ~= "PK" then
         handle:close()
         tide._fail("%s: '%s': no archive of NumPy's arrays (.npz)", fname, path)
@@ -49,7 +49,7 @@ function numpy.load_archive(path, device, fname)
     local handle <close>, archive = open_archive(path, fname)
     local arrays, left = {}, {}
     for _, entry in ipairs(archive.entries) do
-        local name = entry.name:sub(-#SUFFIX) == SUFFIX and entry.name:sub(1, -#SUFFIX - 1)
+        local name = string.sub(entry.name, -#SUFFIX) == SUFFIX and string.sub(entry.name, 1, -#SUFFIX - 1)
         local at, why, foreign = archive.data_at(entry)
         local x
         if not name then

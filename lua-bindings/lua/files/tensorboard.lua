@@ -19,12 +19,12 @@ end
 local VARINT, DOUBLE, BYTES, FLOAT = 0, 1, 2, 5
 local function key(field, kind) return varint(field << 3 | kind) end
 local function whole(field, n) return key(field, VARINT) .. varint(n) end
-local function double(field, x) return key(field, DOUBLE) .. ("<d"):pack(x) end
+local function double(field, x) return key(field, DOUBLE) .. string.pack("<d", x) end
 local function bytes(field, s) return key(field, BYTES) .. varint(#s) .. s end
 local function doubles(field, list)
     local parts = {}
     for k, x in ipairs(list) do
-        parts[k] = ("<d"):pack(x)
+        parts[k] = string.pack("<d", x)
     end
     return bytes(field, table.concat(parts))
 end
@@ -32,7 +32,7 @@ end
 local function float(field, x)
     local bound = 3.4028235677973366e38
     local infinite = x >= bound and math.huge or x <= -bound and -math.huge
-    return key(field, FLOAT) .. ("<f"):pack(infinite or x)
+    return key(field, FLOAT) .. string.pack("<f", infinite or x)
 end
 
 -- ---- records ----
@@ -57,7 +57,7 @@ local function masked_crc(text)
     end
     local sum = 0xFFFFFFFF
     for at = 1, #text, 4096 do
-        for _, byte in ipairs { text:byte(at, math.min(at + 4095, #text)) } do
+        for _, byte in ipairs { string.byte(text, at, math.min(at + 4095, #text)) } do
             sum = sums[(sum ~ byte) & 255] ~ sum >> 8
         end
     end
@@ -66,8 +66,8 @@ local function masked_crc(text)
 end
 
 local function record(data)
-    local length = ("<I8"):pack(#data)
-    return length .. ("<I4"):pack(masked_crc(length)) .. data .. ("<I4"):pack(masked_crc(data))
+    local length = string.pack("<I8", #data)
+    return length .. string.pack("<I4", masked_crc(length)) .. data .. string.pack("<I4", masked_crc(data))
 end
 
 -- ---- the writer ----
@@ -77,7 +77,7 @@ Writer.__index = Writer
 tide._class("SummaryWriter", Writer)
 
 local function method(name, parameters, doc, fn)
-    Writer[name] = declare(("%s(SummaryWriter self%s"):format(name, parameters), doc, fn)
+    Writer[name] = declare(string.format("%s(SummaryWriter self%s", name, parameters), doc, fn)
 end
 
 -- Seconds since 1970, finer than os.time.
@@ -90,11 +90,11 @@ local function host()
     if file then
         file:close()
     end
-    return name and name:match("^[%w.-]+") or "localhost"
+    return name and string.match(name, "^[%w.-]+") or "localhost"
 end
 
 local function make_folder(path)
-    local ok = os.execute(("mkdir -p -- '%s' 2>/dev/null"):format((path:gsub("'", "'\\''"))))
+    local ok = os.execute(string.format("mkdir -p -- '%s' 2>/dev/null", (string.gsub(path, "'", "'\\''"))))
     if not ok then
         fail("SummaryWriter: the folder '%s' can't be made", path)
     end
@@ -106,7 +106,7 @@ local opened = 0
 local function open(path, suffix)
     make_folder(path)
     opened = opened + 1
-    local name = ("%s/events.out.tfevents.%d.%s.%s.%d%s"):format(path, os.time(), host(), ("%p"):format(Writer):sub(-6), opened, suffix)
+    local name = string.format("%s/events.out.tfevents.%d.%s.%s.%d%s", path, os.time(), host(), string.sub(string.format("%p", Writer), -6), opened, suffix)
     local file, message = io.open(name, "wb")
     if not file then
         fail("SummaryWriter: %s", message)
@@ -118,7 +118,7 @@ end
 
 -- As PyTorch has them.
 local function clean(tag)
-    return (tag:gsub("[^-/%w_.\128-\255]", "_"):gsub("^/+", ""))
+    return (string.gsub(string.gsub(tag, "[^-/%w_.\128-\255]", "_"), "^/+", ""))
 end
 
 local function write(self, file, value, step, walltime)
@@ -168,7 +168,7 @@ method("add_scalars", ", str main_tag, table tag_scalar_dict" .. STEP, "Numbers 
         end
         table.sort(names, tide._before)
         for _, name in ipairs(names) do
-            local path = self.log_dir .. "/" .. clean(main):gsub("/", "_") .. "_" .. clean(name):gsub("/", "_")
+            local path = self.log_dir .. "/" .. string.gsub(clean(main), "/", "_") .. "_" .. string.gsub(clean(name), "/", "_")
             self.runs[path] = self.runs[path] or open(path, self.suffix)
             write(self, self.runs[path], bytes(1, clean(main)) .. float(2, number_of("add_scalars", values[name])), step, walltime)
         end
@@ -304,13 +304,13 @@ method("close", ")", "The end; closing twice is harmless.", function(self)
 end)
 
 function Writer:__close() self:close() end
-function Writer:__tostring() return ("SummaryWriter(%s)"):format(self.log_dir) end
+function Writer:__tostring() return string.format("SummaryWriter(%s)", self.log_dir) end
 
 local DOC = "Writes what TensorBoard shows (tensorboard --logdir runs): w = SummaryWriter(\"runs/first\"); w:add_scalar(\"loss\", loss, step), "
     .. "add_scalars, add_histogram, add_image, add_text; w:close(), or local w <close> = ... Without a folder it is runs/TIME_HOST."
 local SCHEMA = "SummaryWriter(str? log_dir=nil, str comment=\"\", *, number(0..) flush_secs=10, str filename_suffix=\"\")"
 tensorboard.SummaryWriter = declare(SCHEMA .. " -> SummaryWriter", DOC, function(log_dir, comment, flush_secs, suffix)
-    log_dir = log_dir or ("runs/%s_%s%s"):format(os.date("%b%d_%H-%M-%S"), host(), comment)
+    log_dir = log_dir or string.format("runs/%s_%s%s", os.date("%b%d_%H-%M-%S"), host(), comment)
     return setmetatable({ log_dir = log_dir, file = open(log_dir, suffix), runs = {}, flush_secs = flush_secs, suffix = suffix,
         flushed = tide.time(), closed = false }, Writer)
 end)

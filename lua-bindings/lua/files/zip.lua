@@ -10,7 +10,7 @@ local function find_directory(file)
     local tail = file.read(tail_at, TAIL)
     local found, from = nil, 1
     while true do
-        local at = tail:find("PK\5\6", from, true)
+        local at = string.find(tail, "PK\5\6", from, true)
         if not at then
             break
         end
@@ -23,9 +23,9 @@ local function find_directory(file)
     local behind = tail_at + found - 1
     if (n == 0xFFFF or length == 0xFFFFFFFF or at == 0xFFFFFFFF) and behind >= 76 then -- zip64 says it elsewhere
         local locator = file.read(behind - 20, 20)
-        local wide_at = locator:sub(1, 4) == "PK\6\7" and string.unpack("<i8", locator, 9)
+        local wide_at = string.sub(locator, 1, 4) == "PK\6\7" and string.unpack("<i8", locator, 9)
         local wide = wide_at and wide_at >= 0 and wide_at <= file.size - 56 and file.read(wide_at, 56)
-        if wide and wide:sub(1, 4) == "PK\6\6" then
+        if wide and string.sub(wide, 1, 4) == "PK\6\6" then
             n, length, at = string.unpack("<i8i8i8", wide, 33)
         end
     end
@@ -40,7 +40,7 @@ local function widen(entry, extra)
     local at = 1
     while at + 3 <= #extra do
         local id, length = string.unpack("<I2I2", extra, at)
-        local field, k = extra:sub(at + 4, at + 3 + length), 1
+        local field, k = string.sub(extra, at + 4, at + 3 + length), 1
         if id == 1 then
             for _, name in ipairs { "size", "packed", "place" } do
                 if entry[name] == 0xFFFFFFFF and k + 7 <= #field then
@@ -54,18 +54,18 @@ end
 
 local function read_entries(directory, bytes)
     local entries, at = {}, 1
-    while #entries < MAX_ENTRIES and at + 45 <= #bytes and bytes:sub(at, at + 3) == "PK\1\2" do
+    while #entries < MAX_ENTRIES and at + 45 <= #bytes and string.sub(bytes, at, at + 3) == "PK\1\2" do
         local method = string.unpack("<I2", bytes, at + 10)
         local packed, size, nname, nextra, ncomment = string.unpack("<I4I4I2I2I2", bytes, at + 20)
         local entry = { method = method, packed = packed, size = size, place = string.unpack("<I4", bytes, at + 42),
-            name = bytes:sub(at + 46, at + 45 + nname), sum = string.unpack("<I4", bytes, at + 16),
-            secret = bytes:byte(at + 8) & 1 ~= 0 }
-        widen(entry, bytes:sub(at + 46 + nname, at + 45 + nname + nextra))
+            name = string.sub(bytes, at + 46, at + 45 + nname), sum = string.unpack("<I4", bytes, at + 16),
+            secret = string.byte(bytes, at + 8) & 1 ~= 0 }
+        widen(entry, string.sub(bytes, at + 46 + nname, at + 45 + nname + nextra))
         entries[#entries + 1] = entry
         at = at + 46 + nname + nextra + ncomment
     end
     return entries, (#entries < math.min(directory.n, MAX_ENTRIES)
-        and ("its directory names %d entries and holds %d"):format(directory.n, #entries) or nil)
+        and string.format("its directory names %d entries and holds %d", directory.n, #entries) or nil)
 end
 
 --- file(handle, size): {size, read(at, n)} over an open file; at counts from 0, and what lies beyond its end is not read.
@@ -94,7 +94,7 @@ function zip.open(file)
     -- Where its bytes begin, all of which the file has; nil and why where they can't be had.
     function archive.data_at(entry)
         local head = entry.place >= 0 and entry.place <= file.size - 30 and file.read(entry.place, 30) or ""
-        if head:sub(1, 4) ~= "PK\3\4" then
+        if string.sub(head, 1, 4) ~= "PK\3\4" then
             return nil, "no entry stands where the directory says"
         end
         local nname, nextra = string.unpack("<I2I2", head, 27)
@@ -104,7 +104,7 @@ function zip.open(file)
         elseif entry.secret then
             return nil, "encrypted"
         elseif entry.method ~= 0 and entry.method ~= 8 then
-            return nil, ("packed by method %d, which is neither store nor deflate"):format(entry.method)
+            return nil, string.format("packed by method %d, which is neither store nor deflate", entry.method)
         end
         return at
     end

@@ -13,8 +13,8 @@ local texts -- by name, read when somebody asks
 
 local function read_room(room)
     local name, lines
-    for line in tide._require("examples/" .. room .. ".txt"):gmatch("([^\n]*)\n") do
-        local heading = line:match("^## (%S+)$")
+    for line in string.gmatch(tide._require("examples/" .. room .. ".txt"), "([^\n]*)\n") do
+        local heading = string.match(line, "^## (%S+)$")
         if heading then
             name, lines = heading, {}
             texts[name] = lines
@@ -32,7 +32,7 @@ function examples.all()
             read_room(room)
         end
         for name, lines in pairs(texts) do
-            texts[name] = table.concat(lines, "\n"):gsub("\n+$", "")
+            texts[name] = string.gsub(table.concat(lines, "\n"), "\n+$", "")
         end
     end
     return texts
@@ -55,13 +55,13 @@ local made = {}
 
 -- What stands under a heading's name, or nil.
 local function find(path)
-    local kind, method = path:match("^(%u%a+)%.([%w_]+)$")
+    local kind, method = string.match(path, "^(%u%a+)%.([%w_]+)$")
     if makers[kind] then
         made[kind] = made[kind] or makers[kind]()
         return made[kind][method]
     end
     local value = tide
-    for part in path:gmatch("[^.]+") do
+    for part in string.gmatch(path, "[^.]+") do
         local lazy = rawequal(value, tide) and rawget(tide, part) == nil
         if lazy and not pcall(function() return tide[part] end) then
             return nil
@@ -72,7 +72,7 @@ local function find(path)
 end
 
 local function strip(name)
-    return (name:gsub("_$", ""))
+    return (string.gsub(name, "_$", ""))
 end
 
 -- An operator's is under its own name; in place and under other names it is the same.
@@ -103,9 +103,9 @@ function examples.of(value, doc)
     elseif doc.family then
         return of_operator(doc)
     end
-    local tail = "%f[%w_]" .. strip(doc.name):gsub("%p", "%%%0") .. "_?$"
+    local tail = "%f[%w_]" .. string.gsub(strip(doc.name), "%p", "%%%0") .. "_?$"
     for name, text in pairs(examples.all()) do
-        if name:find(tail) then
+        if string.find(name, tail) then
             local there = find(name)
             if there ~= nil and rawequal(there, value) then
                 return text

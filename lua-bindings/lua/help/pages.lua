@@ -324,8 +324,8 @@ uint8.
 ]==]
 
 local pages, lines = {}, nil
-for line in TEXTS:gmatch("([^\n]*)\n") do
-    local name = line:match("^## (%S+)$")
+for line in string.gmatch(TEXTS, "([^\n]*)\n") do
+    local name = string.match(line, "^## (%S+)$")
     if name then
         lines = {}
         pages[name] = lines

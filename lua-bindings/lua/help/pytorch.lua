@@ -214,7 +214,7 @@ local ABSENT = {
 
 local function find(path)
     local value = tide
-    for name in path:gmatch("[^.]+") do
+    for name in string.gmatch(path, "[^.]+") do
         value = type(value) == "table" and rawget(value, name) or nil
     end
     return value
@@ -222,7 +222,7 @@ end
 
 -- Is the path one of tide's functions, classes and modules? Modules are loaded for it.
 local function is_here(path)
-    local room = path:match("^[%w_]+")
+    local room = string.match(path, "^[%w_]+")
     for _, name in ipairs(tide._lazy) do
         if name == room and rawget(tide, name) == nil then
             local _ = tide[name]
@@ -237,10 +237,10 @@ local patterns
 local function compile()
     patterns = {}
     for _, row in ipairs(ABSENT) do
-        for word in row[2]:gmatch("%S+") do
-            local pattern = word:gsub("%.", "%%."):gsub("%*", ".*")
-            patterns[#patterns + 1] = { text = row[1], pattern = "^" .. pattern .. "$", bare = not word:find("%."),
-                room = word:find("^[%w_.]+%.%*$") ~= nil }
+        for word in string.gmatch(row[2], "%S+") do
+            local pattern = string.gsub(string.gsub(word, "%.", "%%."), "%*", ".*")
+            patterns[#patterns + 1] = { text = row[1], pattern = "^" .. pattern .. "$", bare = not string.find(word, "%."),
+                room = string.find(word, "^[%w_.]+%.%*$") ~= nil }
         end
     end
 end
@@ -250,7 +250,7 @@ local function find_absent(path, name, room)
         compile()
     end
     for _, row in ipairs(patterns) do
-        if row.room == room and (path:find(row.pattern) or row.bare and name:find(row.pattern)) then
+        if row.room == room and (string.find(path, row.pattern) or row.bare and string.find(name, row.pattern)) then
             return "not in Tide: " .. row.text
         end
     end
@@ -258,27 +258,27 @@ end
 
 -- Tide's own name for PyTorch's, such as "utils.benchmark" or "Tensor.numpy"; or nil.
 local function find_elsewhere(path, name, room)
-    local list = name:match("^_foreach_(.*)$")
+    local list = string.match(name, "^_foreach_(.*)$")
     local owner = room and ELSEWHERE[room]
-    local stem = name:match("^(.*[^_])_$")
+    local stem = string.match(name, "^(.*[^_])_$")
     if ELSEWHERE[path] then
         return ELSEWHERE[path]
     elseif list and is_here("foreach." .. list) then
         return "tide.foreach." .. list
-    elseif owner and owner:find("^tide%.[%w_.]+$") and is_here(owner:sub(6) .. "." .. name) then
+    elseif owner and string.find(owner, "^tide%.[%w_.]+$") and is_here(string.sub(owner, 6) .. "." .. name) then
         return owner .. "." .. name
     elseif ELSEWHERE[name] then
         return ELSEWHERE[name]
     elseif stem and rawget(tide._methods, name) then
-        return ("the method, which writes in place: x:%s()"):format(name)
+        return string.format("the method, which writes in place: x:%s()", name)
     elseif not room and rawget(tide._methods, name) then
-        return ("the method: x:%s()"):format(name)
+        return string.format("the method: x:%s()", name)
     end
 end
 
 local function parts(path)
-    path = path:gsub("^torch%.", "")
-    return path, path:match("[^.]+$"), path:match("^(.*)%.")
+    path = string.gsub(path, "^torch%.", "")
+    return path, string.match(path, "[^.]+$"), string.match(path, "^(.*)%.")
 end
 
 -- named(path), absent(path), elsewhere(path): what is said of a name of PyTorch's, or nil: of one that
@@ -294,7 +294,7 @@ function pytorch.named(path)
         return "write " .. written
     end
     local found = name and find_elsewhere(path, name, room)
-    return found and ("PyTorch's %s is %s"):format(path, found)
+    return found and string.format("PyTorch's %s is %s", path, found)
 end
 
 function pytorch.absent(path)

@@ -4,7 +4,7 @@ local tide = ...
 
 -- A class of this schema whose forward calls fn(x, fields...).
 local function activation(nn, schema, fn, fields)
-    local name = schema:match("^%w+")
+    local name = string.match(schema, "^%w+")
     local read = tide._function(schema, tide._doc(fn).doc)
     local c = nn.class(name)
     function c:init(...)
@@ -26,7 +26,7 @@ local function activation(nn, schema, fn, fields)
         local texts = {}
         for k, field in ipairs(fields) do
             local value = rawget(self, field)
-            texts[k] = ("%s=%s"):format(field, type(value) == "number" and tide._number(value, 6) or tostring(value))
+            texts[k] = string.format("%s=%s", field, type(value) == "number" and tide._number(value, 6) or tostring(value))
         end
         texts[#texts + 1] = rawget(self, "inplace") and "inplace=true" or nil
         return table.concat(texts, ", ")
@@ -38,7 +38,7 @@ end
 
 -- nn.functional.dropout1d to 3d: whole channels; one with n + 1 dims is no batch, but for images.
 local function feature_dropout(nn, n)
-    local name = ("dropout%dd"):format(n)
+    local name = string.format("dropout%dd", n)
     nn.functional[name] = tide._function(name .. "(Tensor input, number p=0.5, bool training=true) -> Tensor",
         "In training, zero each channel with probability p and divide the others by 1 - p.",
         function(x, p, training)
@@ -78,7 +78,7 @@ local function dropout(nn, name, fn)
         end
         return tide[fn](x, self.p, self.training)
     end
-    function c:extra_repr() return ("p=%s, inplace=%s"):format(tide._number(self.p, 6), self.inplace) end
+    function c:extra_repr() return string.format("p=%s, inplace=%s", tide._number(self.p, 6), self.inplace) end
 end
 
 return function(nn)
@@ -130,7 +130,7 @@ return function(nn)
     for _, name in ipairs { "alpha_dropout", "feature_alpha_dropout" } do
         nn.functional[name] = tide._function(name .. "(Tensor input, number p=0.5, bool training=false, "
             .. "bool inplace=false, *, generator? generator=nil) -> Tensor",
-            ("tide.%s, which here is off unless it is asked for."):format(name),
+            string.format("tide.%s, which here is off unless it is asked for.", name),
             function(x, p, training, inplace, generator)
                 local options = { generator = generator }
                 if inplace then

@@ -49,7 +49,7 @@ local function check_mask(name, mask, ...)
     end
     local texts = {}
     for _, sizes in ipairs { ... } do
-        texts[#texts + 1] = ("(%s)"):format(table.concat(sizes, ", "))
+        texts[#texts + 1] = string.format("(%s)", table.concat(sizes, ", "))
         if tostring(mask.shape) == texts[#texts] then
             return
         end
@@ -194,7 +194,7 @@ return function(nn)
         make = make,
         forward = forward,
         extra_repr = function(self)
-            return ("embed_dim=%d, num_heads=%d%s"):format(self.embed_dim, self.num_heads,
+            return string.format("embed_dim=%d, num_heads=%d%s", self.embed_dim, self.num_heads,
                 self.batch_first and ", batch_first=true" or "")
         end,
     })

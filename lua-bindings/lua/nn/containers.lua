@@ -122,7 +122,7 @@ return function(nn, base)
         local lines = {}
         for k, run in ipairs(runs) do
             lines[k] = run.count == 1 and { run.first, run.text }
-                or { ("%s-%s"):format(run.first, run.final), ("%d x %s"):format(run.count, run.text) }
+                or { string.format("%s-%s", run.first, run.final), string.format("%d x %s", run.count, run.text) }
         end
         return base.tree_text(self, lines)
     end
@@ -163,7 +163,7 @@ return function(nn, base)
 
     -- A class of named parts; take(self, name, value) puts one in.
     local function dict_class(name, what, doc, take)
-        local read, c = declare(("%s(table? %s=nil)"):format(name, what), doc), nn.class(name)
+        local read, c = declare(string.format("%s(table? %s=nil)", name, what), doc), nn.class(name)
         local function update(self, given)
             for _, pair in ipairs(pairs_in_order(given)) do
                 check_name(self, pair[1])
@@ -237,7 +237,7 @@ return function(nn, base)
             local x = rawget(self, name)
             if tide.is_tensor(x) then
                 local sizes = table.concat({ table.unpack(x.shape) }, "x")
-                lines[#lines + 1] = { name, ("Parameter containing: [%s of size %s]"):format(tostring(x.dtype), sizes) }
+                lines[#lines + 1] = { name, string.format("Parameter containing: [%s of size %s]", tostring(x.dtype), sizes) }
             end
         end
         return base.tree_text(self, lines)

@@ -83,9 +83,9 @@ local function pool(fname, n, x, window, given, ratio, with_places, samples)
 end
 
 local function define(nn, n)
-    local fname, class = ("fractional_max_pool%dd"):format(n), ("FractionalMaxPool%dd"):format(n)
-    local arguments = ("int(1..)[%d] kernel_size, int(1..)[%d]? output_size=nil, number[]? output_ratio=nil, "
-        .. "bool return_indices=false, Tensor? _random_samples=nil"):format(n, n)
+    local fname, class = string.format("fractional_max_pool%dd", n), string.format("FractionalMaxPool%dd", n)
+    local arguments = string.format("int(1..)[%d] kernel_size, int(1..)[%d]? output_size=nil, number[]? output_ratio=nil, "
+        .. "bool return_indices=false, Tensor? _random_samples=nil", n, n)
     -- One ratio is that of each dim.
     local function ratios_of(name, ratio)
         if math.type(ratio) then
@@ -104,11 +104,11 @@ local function define(nn, n)
     local function run(name, x, window, size, ratio, with_places, samples)
         return pool(name, n, x, window, size, ratios_of(name, ratio), with_places, samples)
     end
-    nn.functional[fname] = declare(("%s(Tensor input, %s) -> Tensor"):format(fname, arguments),
+    nn.functional[fname] = declare(string.format("%s(Tensor input, %s) -> Tensor", fname, arguments),
         "Largest element of each of so many windows at random places that the result has output_size, or output_ratio "
         .. "of the input's; with return_indices also where they stand.",
         function(...) return run(fname, ...) end)
-    layers.layer(nn, ("%s(%s)"):format(class, arguments),
+    layers.layer(nn, string.format("%s(%s)", class, arguments),
         "Largest elements of windows at places drawn at random; output_size or output_ratio says how many there are.", {
         derive = function(self)
             if (self.output_size == nil) == (self.output_ratio == nil) then

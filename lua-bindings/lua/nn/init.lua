@@ -6,7 +6,7 @@ local init = {}
 
 -- A function (Tensor x, PARAMETERS) that fills x; what draws takes a generator last.
 local function define(name, parameters, doc, fill)
-    init[name] = tide._function(("%s(Tensor x%s) -> Tensor"):format(name, parameters), doc, function(x, ...)
+    init[name] = tide._function(string.format("%s(Tensor x%s) -> Tensor", name, parameters), doc, function(x, ...)
         local _ <close> = tide.no_grad()
         fill(x, ...)
         return x
@@ -47,7 +47,7 @@ local gains = {
     selu = function() return 3 / 4 end,
 }
 for n = 1, 3 do
-    gains[("conv%dd"):format(n)], gains[("conv_transpose%dd"):format(n)] = gains.linear, gains.linear
+    gains[string.format("conv%dd", n)], gains[string.format("conv_transpose%dd", n)] = gains.linear, gains.linear
 end
 local nonlinearity = '"relu"|"leaky_relu"|"tanh"|"linear"|"sigmoid"|"selu"|"conv1d"|"conv2d"|"conv3d"|'
     .. '"conv_transpose1d"|"conv_transpose2d"|"conv_transpose3d" nonlinearity'
@@ -104,7 +104,7 @@ local function check_dims(name, x, least, most)
     if x:dim() < least or x:dim() > most then
         fail("%s: needs a tensor of %s dims, got shape %s", name,
             least == most and tostring(least) or most == math.huge and "at least " .. least
-                or ("%d to %d"):format(least, most), tostring(x.shape))
+                or string.format("%d to %d", least, most), tostring(x.shape))
     end
 end
 

@@ -8,9 +8,9 @@ local factory = "dtype? dtype=nil, device? device=nil"
 
 -- "Name(PARAMETERS)" with the options that say what a layer's parameters are.
 function layers.with_factory(schema)
-    local head, parameters = schema:match("^(%w+)%((.*)%)$")
-    local separator = parameters == "" and "*, " or parameters:find("*", 1, true) and ", " or ", *, "
-    return ("%s(%s%s%s)"):format(head, parameters, separator, factory)
+    local head, parameters = string.match(schema, "^(%w+)%((.*)%)$")
+    local separator = parameters == "" and "*, " or string.find(parameters, "*", 1, true) and ", " or ", *, "
+    return string.format("%s(%s%s%s)", head, parameters, separator, factory)
 end
 
 -- Run make(self) so that what it makes is of a dtype and on a device, where they are given.
@@ -30,7 +30,7 @@ end
 -- which makes parameters and buffers; layers that have these take the options dtype and device.
 function layers.layer(nn, schema, doc, class)
     schema = class.make and layers.with_factory(schema) or schema
-    local name, read = schema:match("^%w+"), tide._function(schema, doc)
+    local name, read = string.match(schema, "^%w+"), tide._function(schema, doc)
     local c = nn.class(name)
     for key, value in pairs(class) do
         c[key] = value
@@ -80,7 +80,7 @@ function layers.list_text(list)
     for k, value in ipairs(list) do
         texts[k] = value == false and "nil" or tostring(value)
     end
-    return #texts == 1 and ("(%s,)"):format(texts[1]) or ("(%s)"):format(table.concat(texts, ", "))
+    return #texts == 1 and string.format("(%s,)", texts[1]) or string.format("(%s)", table.concat(texts, ", "))
 end
 
 -- The number alone where all of a list are equal.

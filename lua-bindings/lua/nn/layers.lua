@@ -11,7 +11,7 @@ return function(nn)
         end,
         forward = function(self, x) return tide.linear(x, self.weight, self.bias) end,
         extra_repr = function(self)
-            return ("in_features=%d, out_features=%d, bias=%s"):format(self.in_features, self.out_features,
+            return string.format("in_features=%d, out_features=%d, bias=%s", self.in_features, self.out_features,
                 self.has_bias)
         end,
     })
@@ -19,14 +19,14 @@ return function(nn)
     layer(nn, "Flatten(dim start_dim=1, dim end_dim=-1)", "Joins dims into one.", {
         forward = function(self, x) return x:flatten(self.start_dim, self.end_dim) end,
         extra_repr = function(self)
-            return ("start_dim=%d, end_dim=%d"):format(self.start_dim, self.end_dim)
+            return string.format("start_dim=%d, end_dim=%d", self.start_dim, self.end_dim)
         end,
     })
 
     layer(nn, "Unflatten(dim dim, int[] sizes)", "Divides one dim into several.", {
         forward = function(self, x) return x:unflatten(self.dim, self.sizes) end,
         extra_repr = function(self)
-            return ("dim=%d, sizes=(%s)"):format(self.dim, table.concat(self.sizes, ", "))
+            return string.format("dim=%d, sizes=(%s)", self.dim, table.concat(self.sizes, ", "))
         end,
     })
 
@@ -37,7 +37,7 @@ return function(nn)
             end
             return tide.dropout(x, self.p, self.training)
         end,
-        extra_repr = function(self) return ("p=%s, inplace=%s"):format(tide._number(self.p, 6), self.inplace) end,
+        extra_repr = function(self) return string.format("p=%s, inplace=%s", tide._number(self.p, 6), self.inplace) end,
     })
 
     layer(nn, "Softmax(dim dim)", "exp(x) over its sum along a dim.", {

@@ -7,7 +7,7 @@ local REDUCTIONS = '"mean"|"sum"|"none"'
 -- A loss loss(input, target, ...) of a function with options by name: PARAMETERS and the reduction. `fn` is
 -- an operator's name or a function.
 local function loss(nn, name, fn, parameters, doc, reductions)
-    local read = tide._function(('%s(%s%s reduction="mean")'):format(name,
+    local read = tide._function(string.format('%s(%s%s reduction="mean")', name,
         parameters ~= "" and parameters .. ", " or "", reductions or REDUCTIONS), doc)
     local c = nn.class(name)
     function c:init(...)

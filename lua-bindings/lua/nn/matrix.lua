@@ -24,7 +24,7 @@ function matrix.unit(x, eps) return tide.normalize(x, { dim = 1, eps = eps }) en
 
 -- The dim of a layer's outputs.
 function matrix.output_dim(module)
-    return getmetatable(module).__name:gsub("^Parametrized", ""):find("^ConvTranspose") and 2 or 1
+    return string.find(string.gsub(getmetatable(module).__name, "^Parametrized", ""), "^ConvTranspose") and 2 or 1
 end
 
 return matrix

@@ -19,7 +19,7 @@ end
 -- ---- over the last dims ----
 
 local function neighbours_text(self)
-    return ("%d, alpha=%s, beta=%s, k=%s"):format(self.size, number(self.alpha), number(self.beta), number(self.k))
+    return string.format("%d, alpha=%s, beta=%s, k=%s", self.size, number(self.alpha), number(self.beta), number(self.k))
 end
 
 local function last_dims(nn)
@@ -33,7 +33,7 @@ local function last_dims(nn)
             return tide.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
         end,
         extra_repr = function(self)
-            return ("%s, eps=%s, elementwise_affine=%s, bias=%s"):format(layers.list_text(self.normalized_shape),
+            return string.format("%s, eps=%s, elementwise_affine=%s, bias=%s", layers.list_text(self.normalized_shape),
                 number(self.eps), self.elementwise_affine, self.has_bias)
         end,
     })
@@ -42,7 +42,7 @@ local function last_dims(nn)
         make = function(self) start(self, self.normalized_shape, self.elementwise_affine, false) end,
         forward = function(self, x) return tide.rms_norm(x, self.normalized_shape, self.weight, self.eps) end,
         extra_repr = function(self)
-            return ("%s, eps=%s, elementwise_affine=%s"):format(layers.list_text(self.normalized_shape),
+            return string.format("%s, eps=%s, elementwise_affine=%s", layers.list_text(self.normalized_shape),
                 self.eps and number(self.eps) or "nil", self.elementwise_affine)
         end,
     })
@@ -58,7 +58,7 @@ local function last_dims(nn)
         end,
         forward = function(self, x) return tide.group_norm(x, self.num_groups, self.weight, self.bias, self.eps) end,
         extra_repr = function(self)
-            return ("%d, %d, eps=%s, affine=%s, bias=%s"):format(self.num_groups, self.num_channels,
+            return string.format("%d, %d, eps=%s, affine=%s, bias=%s", self.num_groups, self.num_channels,
                 number(self.eps), self.affine, self.has_bias)
         end,
     })
@@ -103,7 +103,7 @@ local function pace(self)
 end
 
 local function describe(self)
-    return ("%d, eps=%s, momentum=%s, affine=%s, bias=%s, track_running_stats=%s"):format(self.num_features,
+    return string.format("%d, eps=%s, momentum=%s, affine=%s, bias=%s, track_running_stats=%s", self.num_features,
         number(self.eps), self.momentum and number(self.momentum) or "false", self.affine, self.has_bias,
         self.track_running_stats)
 end

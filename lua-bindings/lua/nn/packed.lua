@@ -25,7 +25,7 @@ local function like(sequence, data)
 end
 
 function PackedSequence:__tostring()
-    return ("PackedSequence(data = %s, batch_sizes = {%s})"):format(tostring(self.data.shape),
+    return string.format("PackedSequence(data = %s, batch_sizes = {%s})", tostring(self.data.shape),
         table.concat(self.batch_sizes:tolist(), ", "))
 end
 

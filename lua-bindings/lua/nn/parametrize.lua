@@ -158,7 +158,7 @@ return function(nn, base)
         local parent = getmetatable(module)
         local class = nn.class("Parametrized" .. parent.__name, parent)
         for key, value in pairs(parent) do
-            if type(key) == "string" and key:find("^__") and rawget(class, key) == nil then
+            if type(key) == "string" and string.find(key, "^__") and rawget(class, key) == nil then
                 class[key] = value
             end
         end

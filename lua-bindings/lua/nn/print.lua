@@ -5,13 +5,13 @@ local tide = ...
 local function tree_text(self, lines)
     local title, extra = getmetatable(self).__name, self:extra_repr()
     if #lines == 0 then
-        return ("%s(%s)"):format(title, extra)
+        return string.format("%s(%s)", title, extra)
     end
     local texts = {}
     for k, line in ipairs(lines) do
-        texts[k] = ("  (%s): %s"):format(line[1], (line[2]:gsub("\n", "\n  ")))
+        texts[k] = string.format("  (%s): %s", line[1], (string.gsub(line[2], "\n", "\n  ")))
     end
-    return ("%s(%s\n%s\n)"):format(title, extra ~= "" and "\n  " .. extra or "", table.concat(texts, "\n"))
+    return string.format("%s(%s\n%s\n)", title, extra ~= "" and "\n  " .. extra or "", table.concat(texts, "\n"))
 end
 
 -- ---- summary ----
@@ -23,13 +23,13 @@ local function size_text(bytes)
     while value >= 1024 and k < #UNITS do
         k, value = k + 1, value / 1024
     end
-    return k == 1 and ("%d B"):format(bytes) or ("%.1f %s"):format(value, UNITS[k])
+    return k == 1 and string.format("%d B", bytes) or string.format("%.1f %s", value, UNITS[k])
 end
 
 -- 1234567 as 1,234,567.
 local function count_text(n)
-    local text = tostring(n):reverse():gsub("(%d%d%d)", "%1,"):reverse()
-    return (text:gsub("^,", ""))
+    local text = string.reverse((string.gsub(string.reverse((tostring(n))), "(%d%d%d)", "%1,")))
+    return (string.gsub(text, "^,", ""))
 end
 
 local function bytes_of(tensors)
@@ -102,13 +102,13 @@ local function lines_of(base, self, seen)
             counted[p] = true
         end
         local children, given = base.children(module), seen[module]
-        local line = { ("%s%s%s"):format(("  "):rep(depth), label, getmetatable(module).__name),
+        local line = { string.format("%s%s%s", string.rep("  ", depth), label, getmetatable(module).__name),
             given and given.text or "-", numel_of(params), #children == 0 and given and given.bytes or 0 }
         line.all = #children == 0 and given and not counted[module] and given.all or 0
         counted[module] = true
         lines[#lines + 1] = line
         for _, child in ipairs(children) do
-            add(child[2], ("(%s): "):format(child[1]), depth + 1)
+            add(child[2], string.format("(%s): ", child[1]), depth + 1)
         end
     end
     add(self, "", 0)
@@ -125,16 +125,16 @@ local function table_text(rows, align)
     for k, row in ipairs(rows) do
         local cells = {}
         for c, cell in ipairs(row) do
-            local space = (" "):rep(widths[c] - (utf8.len(cell) or #cell))
+            local space = string.rep(" ", widths[c] - (utf8.len(cell) or #cell))
             cells[c] = align[c] == "right" and space .. cell or cell .. space
         end
-        texts[k] = (table.concat(cells, "  "):gsub("%s+$", ""))
+        texts[k] = (string.gsub(table.concat(cells, "  "), "%s+$", ""))
     end
     local width = 2 * (#widths - 1)
     for _, w in ipairs(widths) do
         width = width + w
     end
-    return texts, ("-"):rep(width)
+    return texts, string.rep("-", width)
 end
 
 local function trainable(params)
@@ -158,9 +158,9 @@ local function summary(base, self, ...)
     local params, buffers = self:parameters(), self:buffers()
     local all = numel_of(params)
     texts[#texts + 1] = rule
-    texts[#texts + 1] = ("Parameters: %s (%s to learn), %s; buffers: %s"):format(count_text(all),
+    texts[#texts + 1] = string.format("Parameters: %s (%s to learn), %s; buffers: %s", count_text(all),
         count_text(trainable(params)), size_text(bytes_of(params)), size_text(bytes_of(buffers)))
-    texts[#texts + 1] = ("Outputs of all layers: %s"):format(size_text(bytes))
+    texts[#texts + 1] = string.format("Outputs of all layers: %s", size_text(bytes))
     return table.concat(texts, "\n")
 end
 

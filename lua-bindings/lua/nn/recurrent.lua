@@ -150,7 +150,7 @@ local function run(self, x, hx)
 end
 
 local function describe(self)
-    local text = ("%d, %d"):format(self.input_size, self.hidden_size)
+    local text = string.format("%d, %d", self.input_size, self.hidden_size)
     if output_size(self) ~= self.hidden_size then
         text = text .. ", proj_size=" .. self.proj_size
     end
@@ -158,7 +158,7 @@ local function describe(self)
         { "dropout", 0 }, { "bidirectional", false } } do
         if self[pair[1]] ~= pair[2] then
             local value = self[pair[1]]
-            text = ("%s, %s=%s"):format(text, pair[3] or pair[1],
+            text = string.format("%s, %s=%s", text, pair[3] or pair[1],
                 math.type(value) == "float" and tide._number(value, 6) or tostring(value))
         end
     end
@@ -170,7 +170,7 @@ local options = "bool bias=true, bool batch_first=false, number(0..1) dropout=0,
 local function sequence(nn, name, first, last, doc)
     local head = "(int(1..) input_size, int(1..) hidden_size, int(1..1048576) num_layers=1, "
     layer(nn, name .. head .. first .. options .. last .. ")", doc, {
-        make = function(self) start_layers(self, operator_of(name:lower(), self.nonlinearity)) end,
+        make = function(self) start_layers(self, operator_of(string.lower(name), self.nonlinearity)) end,
         forward = run,
         extra_repr = describe,
     })
@@ -204,7 +204,7 @@ end
 local function cell(nn, name, last, doc)
     layer(nn, name .. "(int(1..) input_size, int(1..) hidden_size, bool bias=true" .. last .. ")", doc, {
         make = function(self)
-            local operator = operator_of(name:lower():gsub("cell$", ""), self.nonlinearity)
+            local operator = operator_of(string.gsub(string.lower(name), "cell$", ""), self.nonlinearity)
             local rows = gates[operator] * self.hidden_size
             rawset(self, "operator", operator)
             local has_bias = layers.take_bias(self)
@@ -217,7 +217,7 @@ local function cell(nn, name, last, doc)
         end,
         forward = run_cell,
         extra_repr = function(self)
-            return ("%d, %d%s%s"):format(self.input_size, self.hidden_size, self.has_bias and "" or ", bias=false",
+            return string.format("%d, %d%s%s", self.input_size, self.hidden_size, self.has_bias and "" or ", bias=false",
                 self.nonlinearity == "relu" and ", nonlinearity=relu" or "")
         end,
     })

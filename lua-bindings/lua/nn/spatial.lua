@@ -8,12 +8,12 @@ local INPUTS = { "signals (N, C, L)", "images (N, C, H, W)", "volumes (N, C, D, 
 
 -- "{0, 0}"
 local function repeated(value, n)
-    return "{" .. (value .. ", "):rep(n - 1) .. value .. "}"
+    return "{" .. string.rep(value .. ", ", n - 1) .. value .. "}"
 end
 
 -- N in a schema's text stands for the number of dims, {0} and {1} for so many of them.
 local function for_dims(text, n)
-    return (text:gsub("Nd", n .. "d"):gsub("%[N%]", "[" .. n .. "]"):gsub("{(%d)}", function(v) return repeated(v, n) end))
+    return (string.gsub(string.gsub(string.gsub(text, "Nd", n .. "d"), "%[N%]", "[" .. n .. "]"), "{(%d)}", function(v) return repeated(v, n) end))
 end
 
 local function product(list)
@@ -27,7 +27,7 @@ end
 -- "name=value" of fields, with a text for lists.
 local function fields_text(self, names, text)
     local parts = {}
-    for name in names:gmatch("%S+") do
+    for name in string.gmatch(names, "%S+") do
         parts[#parts + 1] = name .. "=" .. text(self[name])
     end
     return table.concat(parts, ", ")
@@ -43,12 +43,12 @@ local function check_groups(self)
 end
 
 local function conv_text(self)
-    local text = ("%d, %d, kernel_size=%s, stride=%s"):format(self.in_channels, self.out_channels,
+    local text = string.format("%d, %d, kernel_size=%s, stride=%s", self.in_channels, self.out_channels,
         list_text(self.kernel_size), list_text(self.stride))
     for _, field in ipairs { { "padding", 0 }, { "dilation", 1 }, { "output_padding", 0 } } do
         local value = self[field[1]]
         if type(value) == "string" or value and not all_are(value, field[2]) then
-            text = ("%s, %s=%s"):format(text, field[1], list_text(value))
+            text = string.format("%s, %s=%s", text, field[1], list_text(value))
         end
     end
     text = text .. (self.groups ~= 1 and ", groups=" .. self.groups or "") .. (self.has_bias and "" or ", bias=false")
@@ -68,7 +68,7 @@ local function pads_of(self)
 end
 
 local function conv(nn, n)
-    local fn = tide[("conv%dd"):format(n)]
+    local fn = tide[string.format("conv%dd", n)]
     layer(nn, for_dims('ConvNd(int(1..) in_channels, int(1..) out_channels, int(1..)[N] kernel_size, int(1..)[N] stride={1}, '
         .. 'int(0..)[N]|"same"|"valid" padding={0}, int(1..)[N] dilation={1}, int(1..) groups=1, bool bias=true, '
         .. '"zeros"|"reflect"|"replicate"|"circular" padding_mode="zeros")', n), "Convolution of " .. INPUTS[n] .. ".", {
@@ -112,7 +112,7 @@ local function padding_for(self, x, size)
 end
 
 local function conv_transpose(nn, n)
-    local fn = tide[("conv_transpose%dd"):format(n)]
+    local fn = tide[string.format("conv_transpose%dd", n)]
     layer(nn, for_dims('ConvTransposeNd(int(1..) in_channels, int(1..) out_channels, int(1..)[N] kernel_size, '
         .. 'int(1..)[N] stride={1}, int(0..)[N] padding={0}, int(0..)[N] output_padding={0}, int(1..) groups=1, '
         .. 'bool bias=true, int(1..)[N] dilation={1}, "zeros" padding_mode="zeros")', n),
@@ -139,7 +139,7 @@ local function default_stride(self)
 end
 
 local function pools(nn, n)
-    local max, avg = tide[("max_pool%dd"):format(n)], tide[("avg_pool%dd"):format(n)]
+    local max, avg = tide[string.format("max_pool%dd", n)], tide[string.format("avg_pool%dd", n)]
     layer(nn, for_dims("MaxPoolNd(int(1..)[N] kernel_size, int(1..)[N]? stride=nil, int(0..)[N] padding={0}, "
         .. "int(1..)[N] dilation={1}, bool return_indices=false, bool ceil_mode=false)", n),
         "Largest element of each window of " .. INPUTS[n] .. "; the stride is the window's size where none is given.", {
@@ -163,14 +163,14 @@ local function pools(nn, n)
             return fields_text(self, "kernel_size stride padding", n == 1 and list_text or short_text)
         end,
     })
-    local power = tide[("lp_pool%dd"):format(n)]
+    local power = tide[string.format("lp_pool%dd", n)]
     layer(nn, for_dims("LPPoolNd(number norm_type, int(1..)[N] kernel_size, int(1..)[N]? stride=nil, bool ceil_mode=false)", n),
         "Root of the sum of powers over each window of " .. INPUTS[n] .. ".", {
         derive = default_stride,
         forward = function(self, x) return power(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode) end,
         extra_repr = function(self) return fields_text(self, "norm_type kernel_size stride ceil_mode", short_text) end,
     })
-    local unpool = tide[("max_unpool%dd"):format(n)]
+    local unpool = tide[string.format("max_unpool%dd", n)]
     layer(nn, for_dims("MaxUnpoolNd(int(1..)[N] kernel_size, int(1..)[N]? stride=nil, int(0..)[N] padding={0})", n),
         "Elements of " .. INPUTS[n] .. " at the places that MaxPool" .. n .. "d found, zeros elsewhere.", {
         derive = default_stride,
@@ -183,7 +183,7 @@ end
 
 local function adaptive_pools(nn, n)
     local function size_text(self) return "output_size=" .. short_text(self.output_size) end
-    local avg, max = tide[("adaptive_avg_pool%dd"):format(n)], tide[("adaptive_max_pool%dd"):format(n)]
+    local avg, max = tide[string.format("adaptive_avg_pool%dd", n)], tide[string.format("adaptive_max_pool%dd", n)]
     layer(nn, for_dims("AdaptiveAvgPoolNd(int?[N] output_size)", n),
         "Means of windows that divide " .. INPUTS[n] .. "; false leaves a size as it is.", {
         forward = function(self, x) return avg(x, self.output_size) end,
@@ -212,11 +212,11 @@ end
 
 local function pad(nn, name, n, parameters, doc, mode)
     local function make(self) read_padding(self, n) end
-    layer(nn, ("%s%dd(int[] padding%s)"):format(name, n, parameters), doc .. " around " .. INPUTS[n] .. ".", {
+    layer(nn, string.format("%s%dd(int[] padding%s)", name, n, parameters), doc .. " around " .. INPUTS[n] .. ".", {
         derive = make,
         forward = function(self, x) return tide.pad(x, self.padding, mode, self.value) end,
         extra_repr = function(self)
-            return self.value and ("padding=%s, value=%s"):format(list_text(self.padding), tide._number(self.value, 6))
+            return self.value and string.format("padding=%s, value=%s", list_text(self.padding), tide._number(self.value, 6))
                 or list_text(self.padding)
         end,
     })
@@ -242,19 +242,19 @@ local function upsampling(nn)
         end,
         extra_repr = function(self)
             local by = self.size and "size" or "scale_factor"
-            return ("%s=%s, mode='%s'"):format(by, short_text(self[by]), self.mode)
+            return string.format("%s=%s, mode='%s'", by, short_text(self[by]), self.mode)
         end,
     })
     for name, mode in pairs { Nearest = "nearest", Bilinear = "bilinear" } do
-        layer(nn, ("Upsampling%s2d(int[]? size=nil, number[]? scale_factor=nil)"):format(name),
-            ("Images in another size, mode %q."):format(mode), {
+        layer(nn, string.format("Upsampling%s2d(int[]? size=nil, number[]? scale_factor=nil)", name),
+            string.format("Images in another size, mode %q.", mode), {
             forward = function(self, x)
                 local align = mode == "bilinear" or nil
                 return tide.interpolate(x, self.size, self.scale_factor, mode, align)
             end,
             extra_repr = function(self)
                 local by = self.size and "size" or "scale_factor"
-                return ("%s=%s, mode='%s'"):format(by, short_text(self[by]), mode)
+                return string.format("%s=%s, mode='%s'", by, short_text(self[by]), mode)
             end,
         })
     end
@@ -280,8 +280,8 @@ end
 local function shuffles(nn)
     for name, parameter in pairs { PixelShuffle = "upscale_factor", PixelUnshuffle = "downscale_factor",
         ChannelShuffle = "groups" } do
-        local fn = tide[name:gsub("(%l)(%u)", "%1_%2"):lower()]
-        layer(nn, ("%s(int(1..) %s)"):format(name, parameter), tide._doc(fn).doc, {
+        local fn = tide[string.lower((string.gsub(name, "(%l)(%u)", "%1_%2")))]
+        layer(nn, string.format("%s(int(1..) %s)", name, parameter), tide._doc(fn).doc, {
             forward = function(self, x) return fn(x, self[parameter]) end,
             extra_repr = function(self) return fields_text(self, parameter, tostring) end,
         })

@@ -113,7 +113,7 @@ local function compare(own, dict)
         if not tide.is_tensor(dict[name]) then
             missing[#missing + 1] = name
         elseif dict[name].shape ~= x.shape then
-            other[#other + 1] = ("%s has shape %s, expected %s"):format(name, tostring(dict[name].shape),
+            other[#other + 1] = string.format("%s has shape %s, expected %s", name, tostring(dict[name].shape),
                 tostring(x.shape))
         end
     end
@@ -132,7 +132,7 @@ local Loaded = { __name = "loaded" }
 function Loaded:__tostring()
     local texts = {}
     for _, name in ipairs { "missing_keys", "unexpected_keys" } do
-        texts[#texts + 1] = #self[name] > 0 and ("%s: %s"):format(name, table.concat(self[name], ", ")) or nil
+        texts[#texts + 1] = #self[name] > 0 and string.format("%s: %s", name, table.concat(self[name], ", ")) or nil
     end
     return #texts > 0 and table.concat(texts, "; ") or "all keys matched"
 end
@@ -168,7 +168,7 @@ return function(_, base)
         .. "device, as x:to(...): make the optimizer afterwards.",
         function(self, ...) return move_to(base.walk, self, ...) end)
     for name, dtype in pairs { float = "float32", double = "float64", half = "float16", bfloat16 = "bfloat16" } do
-        method(name, ") -> Module", ("Floating parameters and buffers in %s."):format(dtype),
+        method(name, ") -> Module", string.format("Floating parameters and buffers in %s.", dtype),
             function(self) return move_to(base.walk, self, tide[dtype]) end)
     end
     method("cpu", ") -> Module", "Parameters and buffers on the CPU.",

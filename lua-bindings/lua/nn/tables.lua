@@ -16,11 +16,11 @@ local function start_table(self)
 end
 
 local function options_text(self, names)
-    local text = ("%d, %d"):format(self.num_embeddings, self.embedding_dim)
+    local text = string.format("%d, %d", self.num_embeddings, self.embedding_dim)
     for _, pair in ipairs(names) do
         local value = self[pair[1]]
         if value ~= pair[2] then
-            text = ("%s, %s=%s"):format(text, pair[1],
+            text = string.format("%s, %s=%s", text, pair[1],
                 math.type(value) == "float" and tide._number(value, 6) or tostring(value))
         end
     end
@@ -74,19 +74,19 @@ local function pairs_of_inputs(nn)
         end,
         forward = function(self, a, b) return tide.bilinear(a, b, self.weight, self.bias) end,
         extra_repr = function(self)
-            return ("in1_features=%d, in2_features=%d, out_features=%d, bias=%s"):format(self.in1_features,
+            return string.format("in1_features=%d, in2_features=%d, out_features=%d, bias=%s", self.in1_features,
                 self.in2_features, self.out_features, self.has_bias)
         end,
     })
     layer(nn, "CosineSimilarity(dim dim=1, number eps=1e-08)", "Cosine of the angle between vectors along a dim.", {
         forward = function(self, a, b) return tide.cosine_similarity(a, b, self.dim, self.eps) end,
-        extra_repr = function(self) return ("dim=%d, eps=%s"):format(self.dim, tide._number(self.eps, 6)) end,
+        extra_repr = function(self) return string.format("dim=%d, eps=%s", self.dim, tide._number(self.eps, 6)) end,
     })
     layer(nn, "PairwiseDistance(number p=2, number eps=1e-06, bool keepdim=false)",
         "p-norm of the difference of vectors.", {
         forward = function(self, a, b) return tide.pairwise_distance(a, b, self.p, self.eps, self.keepdim) end,
         extra_repr = function(self)
-            return ("p=%s, eps=%s, keepdim=%s"):format(tide._number(self.p, 6), tide._number(self.eps, 6), self.keepdim)
+            return string.format("p=%s, eps=%s, keepdim=%s", tide._number(self.p, 6), tide._number(self.eps, 6), self.keepdim)
         end,
     })
 end

@@ -10,7 +10,7 @@ local LAYER = "(int(1..) d_model, int(1..) nhead, int(1..) dim_feedforward=2048,
 -- A class whose constructor's and call's arguments are read by schemas; those that make fresh parameters take dtype
 -- and device.
 local function class(nn, schema, doc, call, methods)
-    local name, layers = schema:match("^%w+"), tide._require "nn.layer"
+    local name, layers = string.match(schema, "^%w+"), tide._require "nn.layer"
     schema = methods.fresh and layers.with_factory(schema) or schema
     local read, read_call = declare(schema, doc), declare(name .. call, doc)
     local c = nn.class(name)
@@ -193,7 +193,7 @@ local function default_stack(nn, options, side)
         layer_norm_eps = options.layer_norm_eps, batch_first = options.batch_first, norm_first = options.norm_first,
         bias = options.bias })
     local norm = nn.LayerNorm({ options.d_model }, { eps = options.layer_norm_eps, bias = options.bias })
-    return nn["Transformer" .. side](layer, options["num_" .. side:lower() .. "_layers"], norm)
+    return nn["Transformer" .. side](layer, options["num_" .. string.lower(side) .. "_layers"], norm)
 end
 
 local function make_transformer(self, options)

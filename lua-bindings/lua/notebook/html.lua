@@ -13,16 +13,16 @@ local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&qu
 --- escape(text): any bytes as text of HTML.
 function html.escape(text)
     if not utf8.len(text) then
-        text = text:gsub("[\128-\255]", function(c) return ("\\x%02X"):format(c:byte()) end)
+        text = string.gsub(text, "[\128-\255]", function(c) return string.format("\\x%02X", string.byte(c)) end)
     end
-    return (text:gsub("[&<>\"']", entities):gsub("[%z\1-\8\11-\31\127]", "\u{FFFD}"))
+    return (string.gsub(string.gsub(text, "[&<>\"']", entities), "[%z\1-\8\11-\31\127]", "\u{FFFD}"))
 end
 local escape = html.escape
 
 -- A point in every locale.
 local function fixed(format, x)
-    local text = format:format(x)
-    return text:find(",", 1, true) and text:gsub(",", ".") or text
+    local text = string.format(format, x)
+    return string.find(text, ",", 1, true) and string.gsub(text, ",", ".") or text
 end
 
 -- ---- numbers, as tensors are printed ----
@@ -79,19 +79,19 @@ local function shade_of(v, low, high)
         strength = (v - low) / (high - low)
     end
     strength = math.min(1, math.max(0, strength))
-    return ("background:rgba(%s,%s)"):format(colour, fixed("%.2f", 0.75 * strength))
+    return string.format("background:rgba(%s,%s)", colour, fixed("%.2f", 0.75 * strength))
 end
 
 -- JupyterLab lets cells of tables break, whatever the table says: each of them says it.
 local function row_html(label, places, row, paint, format)
-    local cells, at = { ("<tr><th>%s</th>"):format(label) }, 0
+    local cells, at = { string.format("<tr><th>%s</th>", label) }, 0
     for k, place in ipairs(places) do
         local style = ""
         if place then
             at = at + 1
             style = paint and ";" .. paint(row[at]) or ""
         end
-        cells[k + 1] = ("<td style=\"white-space:nowrap%s\">%s</td>"):format(style, place and number_text(row[at], format) or "⋯")
+        cells[k + 1] = string.format("<td style=\"white-space:nowrap%s\">%s</td>", style, place and number_text(row[at], format) or "⋯")
     end
     return table.concat(cells) .. "</tr>"
 end
@@ -99,10 +99,10 @@ end
 local function header_html(places)
     local cells = {}
     for k, place in ipairs(places) do
-        cells[k] = ("<th>%s</th>"):format(place or "⋯")
+        cells[k] = string.format("<th>%s</th>", place or "⋯")
     end
-    return ("<thead style=\"position:sticky;top:0;background:var(--jp-layout-color0,canvas)\"><tr><th></th>%s</tr></thead>")
-        :format(table.concat(cells))
+    return string.format(("<thead style=\"position:sticky;top:0;background:var(--jp-layout-color0,canvas)\"><tr><th></th>%s</tr></thead>")
+        , table.concat(cells))
 end
 
 -- The range of the finite numbers.
@@ -148,13 +148,13 @@ local function grid(x, options)
             lines[k] = "<tr><th>⋮</th></tr>"
         end
     end
-    return ("<div style=\"max-height:28em;max-width:100%%;overflow:auto\"><table cellpadding=\"3\" style=\"%s\">%s<tbody>%s"
-        .. "</tbody></table></div>"):format(TABLE, header_html(across), table.concat(lines))
+    return string.format("<div style=\"max-height:28em;max-width:100%%;overflow:auto\"><table cellpadding=\"3\" style=\"%s\">%s<tbody>%s"
+        .. "</tbody></table></div>", TABLE, header_html(across), table.concat(lines))
 end
 
 -- "float32 (2, 3) cpu", with what autograd says of it.
 local function describe(x)
-    local parts = { tostring(x.dtype):match("[%w]+$"), tostring(x.shape), tostring(x.device) }
+    local parts = { string.match(tostring(x.dtype), "[%w]+$"), tostring(x.shape), tostring(x.device) }
     if x.grad_fn then
         parts[#parts + 1] = "grad_fn=" .. tostring(x.grad_fn)
     elseif x.requires_grad then
@@ -176,7 +176,7 @@ local function slices(x, options)
             slice = slice[place[dim]]
         end
         shown = shown + 1
-        parts[shown] = ("<details%s><summary>[%s, :, :]</summary>%s</details>"):format(shown <= 2 and " open" or "",
+        parts[shown] = string.format("<details%s><summary>[%s, :, :]</summary>%s</details>", shown <= 2 and " open" or "",
             table.concat(place, ", "), grid(slice, options))
         local dim = leading
         while dim > 0 do
@@ -188,7 +188,7 @@ local function slices(x, options)
         end
     end
     if shown < all then
-        parts[shown + 1] = ("<div style=\"opacity:0.6\">… %d more slices</div>"):format(all - shown)
+        parts[shown + 1] = string.format("<div style=\"opacity:0.6\">… %d more slices</div>", all - shown)
     end
     return table.concat(parts)
 end
@@ -197,7 +197,7 @@ end
 local function statistics(x)
     local y = (x:is_floating_point() and x:float() or x:to(tide.float64)):reshape(-1)
     local finite = y[y:isfinite()]
-    local list = { { "elements", ("%d"):format(x:numel()) } }
+    local list = { { "elements", string.format("%d", x:numel()) } }
     local function add(name, value) list[#list + 1] = { name, tide._number(value, 6) } end
     if finite:numel() > 0 then
         add("min", finite:min():item())
@@ -220,16 +220,16 @@ end
 local function statistics_html(x)
     local parts = {}
     for k, row in ipairs(statistics(x)) do
-        parts[k] = ("%s <b>%s</b>"):format(row[1], row[2])
+        parts[k] = string.format("%s <b>%s</b>", row[1], row[2])
     end
-    return ("<div style=\"padding:2px 0\">%s</div>"):format(table.concat(parts, " · "))
+    return string.format("<div style=\"padding:2px 0\">%s</div>", table.concat(parts, " · "))
 end
 
 --- tensor(x, options): options.stats, options.heatmap.
 function html.tensor(x, options)
     local function make()
-        local caption = ("<div style=\"opacity:0.6;font-size:90%%;font-family:var(--jp-code-font-family,monospace)\">%s</div>")
-            :format(escape(describe(x)))
+        local caption = string.format(("<div style=\"opacity:0.6;font-size:90%%;font-family:var(--jp-code-font-family,monospace)\">%s</div>")
+            , escape(describe(x)))
         local y = x:detach()
         y = y.layout ~= "strided" and y:to_dense() or y
         if y:numel() == 0 then
@@ -237,7 +237,7 @@ function html.tensor(x, options)
         end
         local statistics_line = options.stats and statistics_html(y) or ""
         if y:dim() == 0 then
-            return ("<code>%s</code>"):format(escape(tide._number(y:item()))) .. statistics_line .. caption
+            return string.format("<code>%s</code>", escape(tide._number(y:item()))) .. statistics_line .. caption
         end
         return (y:dim() > 2 and slices(y, options) or grid(y, options)) .. statistics_line .. caption
     end
@@ -259,8 +259,8 @@ end
 -- ---- modules ----
 
 local function count_text(n)
-    local text = tostring(n):reverse():gsub("(%d%d%d)", "%1,"):reverse()
-    return (text:gsub("^,", ""))
+    local text = string.reverse((string.gsub(string.reverse((tostring(n))), "(%d%d%d)", "%1,")))
+    return (string.gsub(text, "^,", ""))
 end
 
 local function parameters_of(module)
@@ -272,24 +272,24 @@ local function parameters_of(module)
     if n == 0 then
         return ""
     end
-    return (" <span style=\"opacity:0.6\">%s parameters%s</span>"):format(count_text(n),
-        learn < n and (", %s to learn"):format(count_text(learn)) or "")
+    return string.format(" <span style=\"opacity:0.6\">%s parameters%s</span>", count_text(n),
+        learn < n and string.format(", %s to learn", count_text(learn)) or "")
 end
 
 local function fold(summary, body, open)
-    return ("<details%s style=\"margin-left:1em\"><summary>%s</summary>%s</details>"):format(open and " open" or "", summary, body)
+    return string.format("<details%s style=\"margin-left:1em\"><summary>%s</summary>%s</details>", open and " open" or "", summary, body)
 end
 
 local function module_html(module, label, depth)
     local parts = {}
     for name, child in module:named_children() do
-        parts[#parts + 1] = module_html(child, ("<b>%s</b>: "):format(escape(tostring(name))), depth + 1)
+        parts[#parts + 1] = module_html(child, string.format("<b>%s</b>: ", escape(tostring(name))), depth + 1)
     end
     local title = getmetatable(module).__name
     local extra = #parts == 0 and module:describe() or title
     local text = label .. "<code>" .. escape(extra) .. "</code>" .. parameters_of(module)
     if #parts == 0 then
-        return ("<div style=\"margin-left:2em\">%s</div>"):format(text)
+        return string.format("<div style=\"margin-left:2em\">%s</div>", text)
     end
     return fold(text, table.concat(parts), depth < 2)
 end
@@ -305,7 +305,7 @@ end
 
 local function short(text)
     if #text > LONGEST then
-        text = text:sub(1, (utf8.offset(text, 0, LONGEST) or LONGEST) - 1) .. "…"
+        text = string.sub(text, 1, (utf8.offset(text, 0, LONGEST) or LONGEST) - 1) .. "…"
     end
     return text
 end
@@ -313,13 +313,13 @@ end
 local function leaf_html(value)
     local kind = type(value)
     if kind == "string" then
-        return ("<code>%s</code>"):format(escape(("%q"):format(short(value)):gsub("\\\n", "\\n")))
+        return string.format("<code>%s</code>", escape(string.gsub(string.format("%q", short(value)), "\\\n", "\\n")))
     elseif kind == "number" then
-        return ("<code>%s</code>"):format(tide._number(value))
+        return string.format("<code>%s</code>", tide._number(value))
     end
     local ok, text = pcall(tostring, value)
     text = ok and type(text) == "string" and text or kind
-    return ("<code>%s</code>"):format(escape(short(text:match("^[^\n]*")) .. (text:find("\n", 1, true) and " …" or "")))
+    return string.format("<code>%s</code>", escape(short(string.match(text, "^[^\n]*")) .. (string.find(text, "\n", 1, true) and " …" or "")))
 end
 
 local order = { number = 1, string = 2, boolean = 3 }
@@ -350,32 +350,32 @@ local function entries_html(t, state, depth)
     local parts, keys, n = {}, sorted_keys(t)
     for k, key in ipairs(keys) do
         if k > ENTRIES or state.count >= MOST then
-            parts[#parts + 1] = ("<div style=\"margin-left:2em;opacity:0.6\">… %d more</div>"):format(n - k + 1)
+            parts[#parts + 1] = string.format("<div style=\"margin-left:2em;opacity:0.6\">… %d more</div>", n - k + 1)
             break
         end
         state.count = state.count + 1
-        local name = type(key) == "string" and escape(short(key)) or "[" .. leaf_html(key):gsub("</?code>", "") .. "]"
-        parts[#parts + 1] = entry_html(rawget(t, key), ("<b>%s</b>: "):format(name), state, depth)
+        local name = type(key) == "string" and escape(short(key)) or "[" .. string.gsub(leaf_html(key), "</?code>", "") .. "]"
+        parts[#parts + 1] = entry_html(rawget(t, key), string.format("<b>%s</b>: ", name), state, depth)
     end
     return table.concat(parts), n
 end
 
 function entry_html(value, label, state, depth)
     if tide.is_tensor(value) and value:dim() > 0 and value.layout == "strided" then
-        return fold(label .. ("<code>%s</code>"):format(escape(describe(value))), html.tensor(value, {}), false)
+        return fold(label .. string.format("<code>%s</code>", escape(describe(value))), html.tensor(value, {}), false)
     elseif is_module(value) then
         return module_html(value, label, depth)
     elseif is_plain(value) and next(value) ~= nil then
         if state.open[value] then
-            return ("<div style=\"margin-left:2em\">%s<i>itself</i></div>"):format(label)
+            return string.format("<div style=\"margin-left:2em\">%s<i>itself</i></div>", label)
         elseif depth < DEEPEST then
             state.open[value] = true
             local body, n = entries_html(value, state, depth + 1)
             state.open[value] = nil
-            return fold(("%s<span style=\"opacity:0.6\">table of %d</span>"):format(label, n), body, depth < 1)
+            return fold(string.format("%s<span style=\"opacity:0.6\">table of %d</span>", label, n), body, depth < 1)
         end
     end
-    return ("<div style=\"margin-left:2em\">%s%s</div>"):format(label, leaf_html(value))
+    return string.format("<div style=\"margin-left:2em\">%s%s</div>", label, leaf_html(value))
 end
 
 -- A tree is worth its place where something folds.

@@ -14,27 +14,27 @@ local beginnings = {
 }
 
 function mime.is_json(type_name)
-    return type_name == "application/json" or type_name:find("+json", 1, true) == #type_name - 4 and #type_name > 5
+    return type_name == "application/json" or string.find(type_name, "+json", 1, true) == #type_name - 4 and #type_name > 5
 end
 
 local function is_base64(text)
-    local plain = text:gsub("%s+", "")
-    return #plain % 4 == 0 and plain:find("^[%w+/]*=?=?$") and #plain > 0
+    local plain = string.gsub(text, "%s+", "")
+    return #plain % 4 == 0 and string.find(plain, "^[%w+/]*=?=?$") and #plain > 0
 end
 
 local function read_file(type_name, data)
     local beginning = beginnings[type_name]
-    if beginning and data:sub(1, #beginning[1]) == beginning[1] then
+    if beginning and string.sub(data, 1, #beginning[1]) == beginning[1] then
         return tide._base64(data)
     elseif beginning and is_base64(data) then
         -- the first bytes of the file, as base64 writes whole groups of three
         local n = #beginning[1] // 3 * 3
-        if n == 0 or data:gsub("%s+", ""):sub(1, n // 3 * 4) == tide._base64(beginning[1]:sub(1, n)) then
+        if n == 0 or string.sub(string.gsub(data, "%s+", ""), 1, n // 3 * 4) == tide._base64(string.sub(beginning[1], 1, n)) then
             return data
         end
     end
     if beginning then
-        return nil, ("doesn't begin as %s does"):format(beginning[2])
+        return nil, string.format("doesn't begin as %s does", beginning[2])
     end
     return is_base64(data) and data or tide._base64(data)
 end
@@ -52,8 +52,8 @@ local function read_json(data)
 end
 
 local function is_text(type_name)
-    return type_name:find("^text/") or type_name:find("xml$") or type_name:find("javascript$")
-        or type_name:find("^application/x%-tex")
+    return string.find(type_name, "^text/") or string.find(type_name, "xml$") or string.find(type_name, "javascript$")
+        or string.find(type_name, "^application/x%-tex")
 end
 
 --- data(type, value): what is sent, or nil and what is wrong with it.
@@ -63,12 +63,12 @@ function mime.data(type_name, value)
     elseif type_name == "image/png" and tide.is_tensor(value) then
         return tide._base64(tide._png(tide._require("plot.pixels").of(value, "png")))
     elseif type(value) ~= "string" then
-        return nil, ("is %s, expected a string"):format(tide._describe(value))
+        return nil, string.format("is %s, expected a string", tide._describe(value))
     elseif not is_text(type_name) then
         return read_file(type_name, value)
     elseif not utf8.len(value) then
         return nil, "is no UTF-8"
-    elseif type_name == "image/svg+xml" and not value:find("<svg", 1, true) then
+    elseif type_name == "image/svg+xml" and not string.find(value, "<svg", 1, true) then
         return nil, "has no <svg in it"
     end
     return value
@@ -78,7 +78,7 @@ end
 local function types_of(bundle)
     local types = {}
     for key in next, bundle do
-        if type(key) == "string" and key:find("^[%w!#$&^_.+-]+/[%w!#$&^_.+-]+$") then
+        if type(key) == "string" and string.find(key, "^[%w!#$&^_.+-]+/[%w!#$&^_.+-]+$") then
             types[#types + 1] = key
         end
     end
@@ -90,7 +90,7 @@ local function metadata_text(metadata)
     if metadata == nil then
         return nil
     elseif type(metadata) ~= "table" then
-        return nil, ("metadata is %s, expected a table"):format(tide._describe(metadata))
+        return nil, string.format("metadata is %s, expected a table", tide._describe(metadata))
     end
     local text, problem = json.try(metadata)
     return text, problem and "metadata: " .. problem
@@ -101,12 +101,12 @@ local function mended(text)
     local parts, at = {}, 1
     local length, bad = utf8.len(text)
     while not length do
-        parts[#parts + 1] = text:sub(at, bad - 1)
+        parts[#parts + 1] = string.sub(text, at, bad - 1)
         parts[#parts + 1] = "\u{FFFD}"
         at = bad + 1
         length, bad = utf8.len(text, at)
     end
-    return table.concat(parts) .. text:sub(at)
+    return table.concat(parts) .. string.sub(text, at)
 end
 
 --- read(bundle): a list {type, data, type, data, ...} without text/plain, the metadata as JSON or nil, and a line
@@ -117,7 +117,7 @@ function mime.read(bundle)
         local value, data, problem = rawget(bundle, type_name), nil, nil
         if type_name ~= "text/plain" and type(value) == "string" and is_text(type_name) and not utf8.len(value) then
             value = mended(value)
-            problems[#problems + 1] = ("display: %s has bytes that are no UTF-8: shown as \u{FFFD}"):format(type_name)
+            problems[#problems + 1] = string.format("display: %s has bytes that are no UTF-8: shown as \u{FFFD}", type_name)
         end
         if type_name ~= "text/plain" then
             data, problem = mime.data(type_name, value)
@@ -126,11 +126,11 @@ function mime.read(bundle)
             list[#list + 1] = type_name
             list[#list + 1] = data
         elseif problem then
-            problems[#problems + 1] = ("display: %s %s: left out"):format(type_name, problem)
+            problems[#problems + 1] = string.format("display: %s %s: left out", type_name, problem)
         end
     end
     local metadata, problem = metadata_text(rawget(bundle, "metadata"))
-    problems[#problems + 1] = problem and ("display: %s: left out"):format(problem)
+    problems[#problems + 1] = problem and string.format("display: %s: left out", problem)
     return list, metadata, #problems > 0 and table.concat(problems, "\n") or nil
 end
 

@@ -9,7 +9,7 @@ Scheduler.__index = Scheduler
 tide._class("LRScheduler", Scheduler)
 
 local function method(name, parameters, doc, fn)
-    Scheduler[name] = declare(("%s(LRScheduler self%s"):format(name, parameters), doc, fn)
+    Scheduler[name] = declare(string.format("%s(LRScheduler self%s", name, parameters), doc, fn)
 end
 
 -- ---- rates in groups ----
@@ -109,7 +109,7 @@ end
 
 local function warn_of_order(self)
     if self._step_count == 1 and not self.optimizer.stepped then
-        warn(("tide: %s: step() before the optimizer's: the first learning rate is skipped; step the optimizer first"):format(
+        warn(string.format("tide: %s: step() before the optimizer's: the first learning rate is skipped; step the optimizer first",
             self.__name))
     end
 end
@@ -136,7 +136,7 @@ local function copy(value)
 end
 
 local function is_state(name, value)
-    return name ~= "optimizer" and name ~= "schedulers" and type(value) ~= "function" and name:sub(1, 10) ~= "lr_lambdas"
+    return name ~= "optimizer" and name ~= "schedulers" and type(value) ~= "function" and string.sub(name, 1, 10) ~= "lr_lambdas"
 end
 
 local function state_dict(self)
@@ -202,7 +202,7 @@ local function setting_text(value)
         end
         return "{" .. table.concat(texts, ", ") .. "}"
     end
-    return math.type(value) and tide._number(value) or type(value) == "string" and ('"%s"'):format(value) or tostring(value)
+    return math.type(value) and tide._number(value) or type(value) == "string" and string.format('"%s"', value) or tostring(value)
 end
 
 -- Its class with its settings, but for the optimizer and what steps change.
@@ -212,10 +212,10 @@ function Scheduler:__tostring()
         local value = rawget(self, name)
         local shown = math.type(value) or type(value) == "string" or type(value) == "boolean" or type(value) == "table" and math.type(value[1])
         if name ~= "last_epoch" and shown then
-            texts[#texts + 1] = ("%s=%s"):format(name, setting_text(value))
+            texts[#texts + 1] = string.format("%s=%s", name, setting_text(value))
         end
     end
-    return ("%s(%s)"):format(self.__name, table.concat(texts, ", "))
+    return string.format("%s(%s)", self.__name, table.concat(texts, ", "))
 end
 
 -- ---- classes ----
@@ -225,7 +225,7 @@ local schedulers = {}
 -- c.rates(self) are the rates at self.last_epoch, c.closed(self) the same from nothing but that; c.init(self)
 -- checks options, which are fields of the scheduler.
 local function define(c)
-    local name, read = c.schema:match("^%w+"), declare(c.schema, c.doc)
+    local name, read = string.match(c.schema, "^%w+"), declare(c.schema, c.doc)
     c.__name, c.__index, c.__tostring = name, c, Scheduler.__tostring
     c.settings = tide._doc(read).params
     schedulers[name] = setmetatable(c, { __index = Scheduler, __call = function(class, ...)

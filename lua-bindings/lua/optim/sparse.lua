@@ -74,7 +74,7 @@ function sparse.step(self, group, lr, p, grad)
     local name = self.__name
     if not steps[name] then
         fail("%s: sparse gradients are not supported%s", name,
-            name:find("^Adam") and ": use SparseAdam, or a dense gradient (sparse = false)"
+            string.find(name, "^Adam") and ": use SparseAdam, or a dense gradient (sparse = false)"
                 or ": use SGD, Adagrad or SparseAdam, or a dense gradient (sparse = false)")
     end
     steps[name](self, group, lr, p, grad)

@@ -7,9 +7,9 @@ local fail = tide._fail
 -- A moving average as lerp computes it: which of its two forms is known here.
 local function lerp(x, target, weight, number)
     if number < 0.5 then
-        return ("%s = %s + %s * (%s - %s)"):format(x, x, weight, target, x)
+        return string.format("%s = %s + %s * (%s - %s)", x, x, weight, target, x)
     end
-    return ("%s = %s - (%s - %s) * (1 - %s)"):format(x, target, target, x, weight)
+    return string.format("%s = %s - (%s - %s) * (1 - %s)", x, target, target, x, weight)
 end
 
 -- What every optimizer does to the gradient first: g. `shrink` and `decay` are numbers of the recipe.
@@ -108,7 +108,7 @@ return function(define)
                 end
                 -- PyTorch divides the root by this number, then adds eps: taken out of the fraction, it costs nothing
                 local root = (1 - beta2 ^ n) ^ 0.5
-                text[#text + 1] = ("param = param + rate * exp_avg / (sqrt(%s) + eps)"):format(square)
+                text[#text + 1] = string.format("param = param + rate * exp_avg / (sqrt(%s) + eps)", square)
                 return recipe(names .. " rate weight beta2 keep eps decay shrink", text), {
                     -(lr / (1 - beta1 ^ n)) * root, 1 - beta1, beta2, 1 - beta2, group.eps * root,
                     group.weight_decay, 1 - lr * group.weight_decay }
@@ -227,7 +227,7 @@ return function(define)
                 names, mean = names .. " grad_avg", "(square_avg - grad_avg * grad_avg)"
                 text[#text + 1] = lerp("grad_avg", "g", "keep", 1 - group.alpha)
             end
-            text[#text + 1] = ("root = sqrt(%s) + eps"):format(mean)
+            text[#text + 1] = string.format("root = sqrt(%s) + eps", mean)
             if group.momentum > 0 then
                 text[#text + 1] = "momentum_buffer = momentum_buffer * momentum + g / root"
                 text[#text + 1] = "param = param + rate * momentum_buffer"

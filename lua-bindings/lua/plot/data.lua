@@ -59,7 +59,7 @@ function data.series(name, what, v)
     elseif type(v) == "table" and is_series(v[1]) then
         local list = {}
         for k = 1, #v do
-            list[k] = data.values(name, ("%s[%d]"):format(what, k), v[k])
+            list[k] = data.values(name, string.format("%s[%d]", what, k), v[k])
         end
         return list
     end

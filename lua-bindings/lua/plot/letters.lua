@@ -158,7 +158,7 @@ G]RFR[ RILJLKMLQMSNTQUSUVTWSXQYMZL[L
 H\K[O[LTKPKLLINGQFSFVGXIYLYPXTU[Y[
 ]==]
 
-local ORIGIN, CAPITAL, BASE = ("R"):byte(), 21, 9 -- the height of capitals, and how far below R they stand
+local ORIGIN, CAPITAL, BASE = string.byte("R"), 21, 9 -- the height of capitals, and how far below R they stand
 
 -- Letters with marks: the letter without, and the mark's strokes above it.
 local MARKS = { ["'"] = "QHTE", ["`"] = "SHPE", ['"'] = "OGOF RUGUF", ["^"] = "OHRESH", ["~"] = "NHPFTHVF", ["."] = "QGRFSGRHQG",
@@ -177,7 +177,7 @@ local function read_glyphs()
     glyphs = {}
     local function read(lines, name_of)
         local k = 0
-        for line in lines:gmatch("[^\n]+") do
+        for line in string.gmatch(lines, "[^\n]+") do
             glyphs[name_of(k)], k = line, k + 1
         end
     end
@@ -188,10 +188,10 @@ local function read_glyphs()
     for name, line in pairs(MORE) do
         glyphs[name] = line
     end
-    for name, base, mark in MARKED:gmatch("([\xc3][\x80-\xbf])(.)(.)") do
+    for name, base, mark in string.gmatch(MARKED, "([\xc3][\x80-\xbf])(.)(.)") do
         local above = MARKS[mark]
-        if base:find("%u") and mark ~= "," then -- higher: by four steps
-            above = above:gsub("([^ ])(.)", function(x, y) return x .. string.char(y:byte() - 4) end)
+        if string.find(base, "%u") and mark ~= "," then -- higher: by four steps
+            above = string.gsub(above, "([^ ])(.)", function(x, y) return x .. string.char(string.byte(y) - 4) end)
         end
         glyphs[name] = glyphs[base] .. " R" .. above
     end
@@ -213,14 +213,14 @@ function letters.strokes(text, height)
     local strokes, x, unit = {}, 0, height / CAPITAL
     for _, code in utf8.codes(text) do
         local line = glyph_of(code)
-        local left, right = line:byte(1) - ORIGIN, line:byte(2) - ORIGIN
+        local left, right = string.byte(line, 1) - ORIGIN, string.byte(line, 2) - ORIGIN
         local stroke = {}
         for at = 3, #line - 1, 2 do
-            if line:sub(at, at + 1) == " R" then
+            if string.sub(line, at, at + 1) == " R" then
                 strokes[#strokes + 1], stroke = stroke, {}
             else
-                stroke[#stroke + 1] = x + (line:byte(at) - ORIGIN - left) * unit
-                stroke[#stroke + 1] = (line:byte(at + 1) - ORIGIN - BASE) * unit
+                stroke[#stroke + 1] = x + (string.byte(line, at) - ORIGIN - left) * unit
+                stroke[#stroke + 1] = (string.byte(line, at + 1) - ORIGIN - BASE) * unit
             end
         end
         strokes[#strokes + 1] = stroke

@@ -27,7 +27,7 @@ local OPTIONS = { c = "color: a name, a list of one for each series, or the clas
         "none: pixels are never smoothed", dpi = "width and height, in pixels", opacity = "alpha" }
 
 --- name(name), option(name): what to say of it, or nil.
-function matplotlib.name(name) return NAMES[name] and ("matplotlib's %s is %s"):format(name, NAMES[name]) end
-function matplotlib.option(name) return OPTIONS[name] and ("matplotlib's %s is %s"):format(name, OPTIONS[name]) end
+function matplotlib.name(name) return NAMES[name] and string.format("matplotlib's %s is %s", name, NAMES[name]) end
+function matplotlib.option(name) return OPTIONS[name] and string.format("matplotlib's %s is %s", name, OPTIONS[name]) end
 
 return matplotlib

@@ -77,7 +77,7 @@ local function number_texts(m)
     local texts = m:tolist()
     for _, row in ipairs(texts) do
         for j, v in ipairs(row) do
-            row[j] = whole and math.abs(v) < 1e9 and ("%d"):format(v) or tide._number(v, 3)
+            row[j] = whole and math.abs(v) < 1e9 and string.format("%d", v) or tide._number(v, 3)
         end
     end
     return texts
@@ -122,7 +122,7 @@ function matrix.heatmap(name, m, o)
         if cells.numbers then
             return matrix.numbers_text(fig, o.xnames, o.ynames)
         end
-        return matrix.text(m, low, high, columns, cmap) .. "\n" .. ("%s (dark) to %s (light)"):format(low_text, high_text)
+        return matrix.text(m, low, high, columns, cmap) .. "\n" .. string.format("%s (dark) to %s (light)", low_text, high_text)
     end
     return fig
 end
@@ -153,7 +153,7 @@ function matrix.numbers_text(fig, xnames, ynames)
     end
     local function centred(text, room)
         local before = (room - utf8.len(text) + 1) // 2
-        return (" "):rep(before) .. text .. (" "):rep(room - before - utf8.len(text))
+        return string.rep(" ", before) .. text .. string.rep(" ", room - before - utf8.len(text))
     end
     local pixels, lines, head = colours_wanted() and cells.pixels:tolist(), {}, {}
     for i, row in ipairs(cells.numbers) do
@@ -162,19 +162,19 @@ function matrix.numbers_text(fig, xnames, ynames)
             head[j] = centred(xnames and xnames[j] or tostring(j), width + 2)
             parts[j] = centred(number, width + 2)
             if pixels then
-                parts[j] = ("\27[48;2;%d;%d;%d;38;5;%dm%s\27[0m"):format(pixels[i][j][1], pixels[i][j][2], pixels[i][j][3],
+                parts[j] = string.format("\27[48;2;%d;%d;%d;38;5;%dm%s\27[0m", pixels[i][j][1], pixels[i][j][2], pixels[i][j][3],
                     cells.light[i][j] and 16 or 231, parts[j])
             end
         end
         local name = ynames and ynames[i] or tostring(i)
-        lines[i] = ((" "):rep(left - utf8.len(name)) .. name .. " │" .. table.concat(parts)):gsub(" +$", "")
+        lines[i] = string.gsub(string.rep(" ", left - utf8.len(name)) .. name .. " │" .. table.concat(parts), " +$", "")
     end
-    table.insert(lines, 1, (" "):rep(left + 2) .. (table.concat(head):gsub("%s+$", "")))
+    table.insert(lines, 1, string.rep(" ", left + 2) .. (string.gsub(table.concat(head), "%s+$", "")))
     if fig.ylabel then
         table.insert(lines, 1, fig.ylabel)
     end
     if fig.xlabel then
-        lines[#lines + 1] = (" "):rep(left + 2) .. fig.xlabel
+        lines[#lines + 1] = string.rep(" ", left + 2) .. fig.xlabel
     end
     return table.concat(lines, "\n")
 end

@@ -20,14 +20,14 @@ page.ink, page.font, page.title, page.dashes = INK, FONT, TITLE, DASHES
 local function characters(text) return utf8.len(text) or #text end
 -- Signs are wider than digits.
 local function text_width(text, size)
-    local _, minus = text:gsub("−", "")
-    local _, signs = text:gsub("[-+]", "")
+    local _, minus = string.gsub(text, "−", "")
+    local _, signs = string.gsub(text, "[-+]", "")
     return (characters(text) + 1.2 * (minus + signs)) * (size or FONT) * 0.58
 end
 
 local function cut(text, width, size)
     local most = math.max(1, math.floor(width / ((size or FONT) * 0.58)))
-    return characters(text) > most and text:sub(1, utf8.offset(text, most) - 1) .. "…" or text
+    return characters(text) > most and string.sub(text, 1, utf8.offset(text, most) - 1) .. "…" or text
 end
 
 --- ticks_across(w), ticks_up(h): about how many there is room for.
@@ -324,8 +324,8 @@ local function draw_legend(pen, fig, box)
     local w, h = legend_size(fig)
     local x, y = box.right + 8, box.top
     if box.legend ~= "right" then
-        x = box.legend:find("right", 1, true) and box.right - w - 2 or box.left + 8
-        y = box.legend:find("top", 1, true) and box.top + 4 or box.bottom - h - 2
+        x = string.find(box.legend, "right", 1, true) and box.right - w - 2 or box.left + 8
+        y = string.find(box.legend, "top", 1, true) and box.top + 4 or box.bottom - h - 2
     end
     for k, entry in ipairs(fig.legend) do
         local middle = y + LEGEND_LINE * k - 8

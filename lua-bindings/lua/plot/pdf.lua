@@ -2,21 +2,21 @@
 local tide = ...
 local pdf = {}
 
-local function number(v) return (("%.2f"):format(v):gsub(",", "."):gsub("%.?0+$", ""):gsub("^%-0$", "0")) end
+local function number(v) return (string.gsub(string.gsub(string.gsub(string.format("%.2f", v), ",", "."), "%.?0+$", ""), "^%-0$", "0")) end
 
 local Pen = {}
 Pen.__index = Pen
 
-function Pen:add(form, ...) self.content[#self.content + 1] = form:format(...) end
+function Pen:add(form, ...) self.content[#self.content + 1] = string.format(form, ...) end
 
 local function rgb(colour)
-    local function part(k) return number(tonumber(colour:sub(k, k + 1), 16) / 255) end
-    return ("%s %s %s"):format(part(2), part(4), part(6))
+    local function part(k) return number(tonumber(string.sub(colour, k, k + 1), 16) / 255) end
+    return string.format("%s %s %s", part(2), part(4), part(6))
 end
 
 -- The name of a state of graphics with that opacity.
 function Pen:opacity(opacity)
-    local name = ("G%d"):format(math.floor((opacity or 1) * 100 + 0.5))
+    local name = string.format("G%d", math.floor((opacity or 1) * 100 + 0.5))
     self.states[name] = opacity or 1
     return name
 end
@@ -77,13 +77,13 @@ local WINDOWS = { [0x2013] = 0x96, [0x2014] = 0x97, [0x2018] = 0x91, [0x2019] = 
 -- The font ("F" or "S") and the byte in it.
 local function letter(code)
     if code >= 0x3b1 and code <= 0x3c9 then
-        return "S", SMALL:byte(code - 0x3b0)
+        return "S", string.byte(SMALL, code - 0x3b0)
     elseif code >= 0x391 and code <= 0x3a9 then
-        return "S", CAPITAL:byte(code - 0x390)
+        return "S", string.byte(CAPITAL, code - 0x390)
     elseif code >= 32 and code < 127 or code >= 0xa0 and code < 0x100 then
         return "F", code
     end
-    return "F", WINDOWS[code] or ("?"):byte()
+    return "F", WINDOWS[code] or string.byte("?")
 end
 
 -- Runs of letters of one font, and the width of all.
@@ -96,7 +96,7 @@ local function runs_of(text, style)
             run = { font = font }
             runs[#runs + 1] = run
         end
-        run[#run + 1] = ("%02x"):format(byte)
+        run[#run + 1] = string.format("%02x", byte)
         width = width + (font == "F" and WIDTHS[byte - 31] or 556) / 1000 * style.size * (style.bold and 1.07 or 1)
     end
     return runs, width
@@ -121,10 +121,10 @@ function Pen:image(x, y, w, h, pixels)
     end
     local bytes = {}
     for k, v in ipairs(pixels:contiguous():reshape(-1):tolist()) do
-        bytes[k] = ("%02x"):format(v)
+        bytes[k] = string.format("%02x", v)
     end
-    table.insert(self.images, ("<< /Type /XObject /Subtype /Image /Width %d /Height %d /ColorSpace /%s /BitsPerComponent 8 "
-        .. "/Filter /ASCIIHexDecode /Length %d >>\nstream\n%s>\nendstream"):format(pixels.shape[2], pixels.shape[1],
+    table.insert(self.images, string.format("<< /Type /XObject /Subtype /Image /Width %d /Height %d /ColorSpace /%s /BitsPerComponent 8 "
+        .. "/Filter /ASCIIHexDecode /Length %d >>\nstream\n%s>\nendstream", pixels.shape[2], pixels.shape[1],
         pixels.shape[3] == 1 and "DeviceGray" or "DeviceRGB", 2 * #bytes + 1, table.concat(bytes)))
     self:add("q %s 0 0 %s %s %s cm /I%d Do Q", number(w), number(-h), number(x), number(y + h), #self.images)
 end
@@ -138,18 +138,18 @@ function Pen:pop() self:add("Q") end
 -- ---- the file ----
 
 local function font(name, encoding)
-    return ("<< /Type /Font /Subtype /Type1 /BaseFont /%s%s >>"):format(name, encoding and " /Encoding /" .. encoding or "")
+    return string.format("<< /Type /Font /Subtype /Type1 /BaseFont /%s%s >>", name, encoding and " /Encoding /" .. encoding or "")
 end
 
 -- Objects by their number, then the places of all.
 local function file_of(objects)
     local parts, at, places = { "%PDF-1.4\n" }, 9, {}
     for k, object in ipairs(objects) do
-        places[k] = ("%010d 00000 n \n"):format(at)
-        parts[#parts + 1] = ("%d 0 obj\n%s\nendobj\n"):format(k, object)
+        places[k] = string.format("%010d 00000 n \n", at)
+        parts[#parts + 1] = string.format("%d 0 obj\n%s\nendobj\n", k, object)
         at = at + #parts[#parts]
     end
-    parts[#parts + 1] = ("xref\n0 %d\n0000000000 65535 f \n%strailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n"):format(
+    parts[#parts + 1] = string.format("xref\n0 %d\n0000000000 65535 f \n%strailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n",
         #objects + 1, table.concat(places), #objects + 1, at)
     return table.concat(parts)
 end
@@ -162,18 +162,18 @@ function pdf.draw(fig)
     local content = table.concat(pen.content, "\n")
     local states, images = {}, {}
     for name, opacity in pairs(pen.states) do
-        states[#states + 1] = ("/%s << /ca %s /CA %s >>"):format(name, number(opacity), number(opacity))
+        states[#states + 1] = string.format("/%s << /ca %s /CA %s >>", name, number(opacity), number(opacity))
     end
     table.sort(states)
     local objects = { "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", "",
-        ("<< /Length %d >>\nstream\n%s\nendstream"):format(#content, content), font("Helvetica", "WinAnsiEncoding"),
+        string.format("<< /Length %d >>\nstream\n%s\nendstream", #content, content), font("Helvetica", "WinAnsiEncoding"),
         font("Helvetica-Bold", "WinAnsiEncoding"), font("Symbol") }
     for k, image in ipairs(pen.images) do
         objects[#objects + 1] = image
-        images[k] = ("/I%d %d 0 R"):format(k, #objects)
+        images[k] = string.format("/I%d %d 0 R", k, #objects)
     end
-    objects[3] = ("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %d %d] /Contents 4 0 R /Resources << /Font << /F 5 0 R /B 6 0 R /S 7 0 R >> "
-        .. "/ExtGState << %s >> /XObject << %s >> >> >>"):format(fig.width, fig.height, table.concat(states, " "),
+    objects[3] = string.format("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %d %d] /Contents 4 0 R /Resources << /Font << /F 5 0 R /B 6 0 R /S 7 0 R >> "
+        .. "/ExtGState << %s >> /XObject << %s >> >> >>", fig.width, fig.height, table.concat(states, " "),
         table.concat(images, " "))
     return file_of(objects)
 end

@@ -119,9 +119,9 @@ local function half_blocks(rows)
             local r, g, b = colour(upper)
             local lower = rows[top + 1]
             if lower then
-                cells[k] = ("\27[38;2;%d;%d;%d;48;2;%d;%d;%dm▀"):format(r, g, b, colour(lower[k]))
+                cells[k] = string.format("\27[38;2;%d;%d;%d;48;2;%d;%d;%dm▀", r, g, b, colour(lower[k]))
             else
-                cells[k] = ("\27[38;2;%d;%d;%dm▀"):format(r, g, b)
+                cells[k] = string.format("\27[38;2;%d;%d;%dm▀", r, g, b)
             end
         end
         lines[#lines + 1] = table.concat(cells) .. "\27[0m"
@@ -144,7 +144,7 @@ local function shades(rows)
             end
             cells[k] = SHADES[math.floor(sum / n / 256 * #SHADES) + 1]
         end
-        lines[#lines + 1] = (table.concat(cells):gsub("%s+$", ""))
+        lines[#lines + 1] = (string.gsub(table.concat(cells), "%s+$", ""))
     end
     return table.concat(lines, "\n")
 end
@@ -152,15 +152,15 @@ end
 -- Terminals that show files in the protocol of kitty say so in their environment.
 local function speaks_kitty()
     local term, program = os.getenv("TERM") or "", os.getenv("TERM_PROGRAM") or ""
-    return os.getenv("KITTY_WINDOW_ID") or term:find("kitty", 1, true) or program == "WezTerm" or program == "ghostty"
+    return os.getenv("KITTY_WINDOW_ID") or string.find(term, "kitty", 1, true) or program == "WezTerm" or program == "ghostty"
 end
 
 local function kitty(png, columns)
     local text, parts = tide._base64(png), {}
     for from = 1, #text, 4096 do
         local last = from + 4096 > #text
-        parts[#parts + 1] = ("\27_G%sm=%d;%s\27\\"):format(from == 1 and ("a=T,f=100,c=%d,"):format(columns) or "",
-            last and 0 or 1, text:sub(from, from + 4095))
+        parts[#parts + 1] = string.format("\27_G%sm=%d;%s\27\\", from == 1 and string.format("a=T,f=100,c=%d,", columns) or "",
+            last and 0 or 1, string.sub(text, from, from + 4095))
     end
     return table.concat(parts)
 end

@@ -66,7 +66,7 @@ local function blend(under, r, g, b, share)
 end
 
 local function rgb(colour)
-    local code = tonumber(colour:sub(2), 16)
+    local code = tonumber(string.sub(colour, 2), 16)
     return code >> 16, code >> 8 & 255, code & 255
 end
 

@@ -20,7 +20,7 @@ local function widen(low, high)
     return math.max(low - room, -LARGEST), math.min(high + room, LARGEST)
 end
 
-local function fixed(v, decimals) return (("%.*f"):gsub("%*", decimals):format(v):gsub(",", ".")) end
+local function fixed(v, decimals) return (string.gsub(string.format(string.gsub("%.*f", "%*", decimals), v), ",", ".")) end
 
 -- ---- ticks ----
 

@@ -24,7 +24,7 @@ local ALONG = {
 
 --- colour(name, text): "#rrggbb" of the name of a colour, or of such a text.
 function scene.colour(name, text)
-    local place = tonumber(text:match("^C(%d)$")) -- matplotlib's, from C0 on
+    local place = tonumber(string.match(text, "^C(%d)$")) -- matplotlib's, from C0 on
     if place or LETTERS[text] then
         return COLOURS[place and place + 1 or LETTERS[text]]
     elseif NAMES[text] then
@@ -33,10 +33,10 @@ function scene.colour(name, text)
         return "#000000"
     elseif text == "white" or text == "w" then
         return "#ffffff"
-    elseif text:find("^#%x%x%x%x%x%x$") then
-        return text:lower()
-    elseif text:find("^#%x%x%x$") then
-        return (text:lower():gsub("%x", "%0%0"))
+    elseif string.find(text, "^#%x%x%x%x%x%x$") then
+        return string.lower(text)
+    elseif string.find(text, "^#%x%x%x$") then
+        return (string.gsub(string.lower(text), "%x", "%0%0"))
     end
     fail("%s: option color: '%s' is no colour: expected \"#rrggbb\", black, white, blue, orange, red, green, purple, yellow, "
         .. "teal, pink, brown or grey", name, text)
@@ -122,15 +122,15 @@ local function notes_of(figure)
     end
     for k, layer in ipairs(figure.layers) do
         if layer.all and layer.all > #layer.x then
-            notes[#notes + 1] = ("%s: %d of %d points are drawn"):format(layer.label or "series " .. k, #layer.x, layer.all)
+            notes[#notes + 1] = string.format("%s: %d of %d points are drawn", layer.label or "series " .. k, #layer.x, layer.all)
         end
     end
     local unreal, low = count_dropped(figure)
     if unreal > 0 then
-        notes[#notes + 1] = ("%d not drawn: nan or infinite"):format(unreal)
+        notes[#notes + 1] = string.format("%d not drawn: nan or infinite", unreal)
     end
     if low > 0 then
-        notes[#notes + 1] = ("%d not drawn: not above 0 on a logarithmic scale"):format(low)
+        notes[#notes + 1] = string.format("%d not drawn: not above 0 on a logarithmic scale", low)
     end
     return notes
 end

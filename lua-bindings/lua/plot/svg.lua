@@ -5,28 +5,28 @@ local svg = {}
 local function escape(text) return tide._require("notebook.html").escape(text) end
 
 -- Coordinates to a hundredth of a pixel, with a point in every locale.
-local function number(v) return (("%.2f"):format(v):gsub(",", "."):gsub("%.?0+$", ""):gsub("^%-0$", "0")) end
+local function number(v) return (string.gsub(string.gsub(string.gsub(string.format("%.2f", v), ",", "."), "%.?0+$", ""), "^%-0$", "0")) end
 
 local Pen = {}
 Pen.__index = Pen
 
 local function paint(style)
-    local out = { (' fill="%s"'):format(style.fill or "none") }
+    local out = { string.format(' fill="%s"', style.fill or "none") }
     if style.stroke then
-        out[2] = (' stroke="%s"'):format(style.stroke)
-        out[3] = style.width and (' stroke-width="%s" stroke-linejoin="round"'):format(number(style.width)) or ""
-        out[4] = style.dash and (' stroke-dasharray="%s,%s"'):format(number(style.dash[1]), number(style.dash[2])) or ""
+        out[2] = string.format(' stroke="%s"', style.stroke)
+        out[3] = style.width and string.format(' stroke-width="%s" stroke-linejoin="round"', number(style.width)) or ""
+        out[4] = style.dash and string.format(' stroke-dasharray="%s,%s"', number(style.dash[1]), number(style.dash[2])) or ""
     end
-    out[#out + 1] = style.opacity and (' %s-opacity="%s"'):format(style.stroke and "stroke" or "fill", number(style.opacity)) or ""
+    out[#out + 1] = style.opacity and string.format(' %s-opacity="%s"', style.stroke and "stroke" or "fill", number(style.opacity)) or ""
     return table.concat(out)
 end
 
-function Pen:add(form, ...) self[#self + 1] = form:format(...) end
+function Pen:add(form, ...) self[#self + 1] = string.format(form, ...) end
 
 function Pen:path(points, style)
     local parts = {}
     for k = 1, #points, 2 do
-        parts[#parts + 1] = ("%s%s %s"):format(k == 1 and "M" or "L", number(points[k]), number(points[k + 1]))
+        parts[#parts + 1] = string.format("%s%s %s", k == 1 and "M" or "L", number(points[k]), number(points[k + 1]))
     end
     self:add('<path d="%s%s"%s/>', table.concat(parts), style.closed and "Z" or "", paint(style))
 end

@@ -10,7 +10,7 @@ local LEVELS = { 0, 95, 135, 175, 215, 255 } -- of a colour in the cube of 256 c
 local function ansi(colour)
     local code = 16
     for at, weight in pairs { [2] = 36, [4] = 6, [6] = 1 } do
-        local v, best = tonumber(colour:sub(at, at + 1), 16), 1
+        local v, best = tonumber(string.sub(colour, at, at + 1), 16), 1
         for k, level in ipairs(LEVELS) do
             best = math.abs(level - v) < math.abs(LEVELS[best] - v) and k or best
         end
@@ -24,7 +24,7 @@ local BITS = { { 0x01, 0x02, 0x04, 0x40 }, { 0x08, 0x10, 0x20, 0x80 } }
 
 local function frontend() return tide._frontend and tide._frontend() or {} end
 
-local function paint(colour, cell) return colour and ("\27[38;5;%dm%s\27[0m"):format(colour, cell) or cell end
+local function paint(colour, cell) return colour and string.format("\27[38;5;%dm%s\27[0m", colour, cell) or cell end
 
 -- Characters, not bytes.
 local function width_of(s) return utf8.len(s) or #s end
@@ -34,10 +34,10 @@ local function cut(s, n)
         return s
     end
     local at = utf8.len(s) and utf8.offset(s, math.max(n, 1)) or n
-    return s:sub(1, at - 1) .. "…"
+    return string.sub(s, 1, at - 1) .. "…"
 end
 
-local function pad_left(s, n) return (" "):rep(n - width_of(s)) .. s end
+local function pad_left(s, n) return string.rep(" ", n - width_of(s)) .. s end
 
 -- ---- dots ----
 
@@ -241,7 +241,7 @@ local function x_labels(fig, columns)
         local at = math.floor(fig.x:at(tick.value) * (columns - 1) + 0.5) - w // 2
         at = math.max(0, math.min(at, columns - w))
         if at >= free then
-            out = out .. (" "):rep(at - width_of(out)) .. tick.label
+            out = out .. string.rep(" ", at - width_of(out)) .. tick.label
             free = at + w + 1
         end
     end
@@ -249,7 +249,7 @@ local function x_labels(fig, columns)
 end
 
 local function centre(s, width)
-    return (" "):rep(math.max(0, (width - width_of(s)) // 2)) .. s
+    return string.rep(" ", math.max(0, (width - width_of(s)) // 2)) .. s
 end
 
 local function dots_of(every) return every == 1 and "⠒⠒" or every == 2 and "⠂⠂" or "⠂ " end
@@ -332,13 +332,13 @@ local function draw_dots(fig, columns, color)
     for row, line in ipairs(lines) do
         lines[row] = (pad_left(labels[row] or "", widest) .. (labels[row] and " ┤" or " │") .. line)
     end
-    lines[#lines + 1] = (" "):rep(widest + 1) .. "└" .. ("─"):rep(canvas.columns)
-    lines[#lines + 1] = (" "):rep(widest + 2) .. x_labels(fig, canvas.columns)
+    lines[#lines + 1] = string.rep(" ", widest + 1) .. "└" .. string.rep("─", canvas.columns)
+    lines[#lines + 1] = string.rep(" ", widest + 2) .. x_labels(fig, canvas.columns)
     if fig.xlabel then
-        lines[#lines + 1] = (" "):rep(widest + 2) .. centre(fig.xlabel, canvas.columns)
+        lines[#lines + 1] = string.rep(" ", widest + 2) .. centre(fig.xlabel, canvas.columns)
     end
     if #fig.legend > 0 then
-        lines[#lines + 1] = (" "):rep(widest + 2) .. legend(fig, canvas.columns, color, everies, signs)
+        lines[#lines + 1] = string.rep(" ", widest + 2) .. legend(fig, canvas.columns, color, everies, signs)
     end
     return lines, widest + 2
 end
@@ -351,9 +351,9 @@ local function bar_text(length)
     local whole = math.floor(length)
     local rest = math.floor((length - whole) * 8 + 0.5)
     if rest == 8 then
-        return ("█"):rep(whole + 1)
+        return string.rep("█", whole + 1)
     end
-    return ("█"):rep(whole) .. (rest > 0 and EIGHTHS[rest] or "")
+    return string.rep("█", whole) .. (rest > 0 and EIGHTHS[rest] or "")
 end
 
 -- From zero to the right, or up to zero from the left; what goes beyond the limits is cut off.
@@ -366,9 +366,9 @@ local function horizontal_bar(fig, v, room)
     local from, to = math.min(p, zero) * room, math.max(p, zero) * room
     if p < zero then
         from, to = math.floor(from + 0.5), math.floor(zero * room)
-        return (" "):rep(from) .. ("█"):rep(to - from)
+        return string.rep(" ", from) .. string.rep("█", to - from)
     end
-    return (" "):rep(math.floor(from)) .. bar_text(to - math.floor(from))
+    return string.rep(" ", math.floor(from)) .. bar_text(to - math.floor(from))
 end
 
 local function draw_bars(fig, columns, color)
@@ -392,7 +392,7 @@ local function draw_bars(fig, columns, color)
         lines[1] = "no data"
     end
     if #fig.legend > 0 then
-        lines[#lines + 1] = (" "):rep(widest + 2) .. legend(fig, columns - widest - 2, color, {})
+        lines[#lines + 1] = string.rep(" ", widest + 2) .. legend(fig, columns - widest - 2, color, {})
     end
     return lines, widest + 2
 end
@@ -411,7 +411,7 @@ end
 local draw
 
 -- Characters that are seen.
-local function seen_width(line) return width_of((line:gsub("\27%[[%d;]*m", ""))) end
+local function seen_width(line) return width_of((string.gsub(line, "\27%[[%d;]*m", ""))) end
 
 -- Plots side by side, as many as have room.
 local function draw_grid(fig, columns, color)
@@ -428,9 +428,9 @@ local function draw_grid(fig, columns, color)
             local parts = {}
             for k, block in ipairs(blocks) do
                 local line = block[row] or ""
-                parts[k] = line .. (k < #blocks and (" "):rep(math.max(0, width + 2 - seen_width(line))) or "")
+                parts[k] = line .. (k < #blocks and string.rep(" ", math.max(0, width + 2 - seen_width(line))) or "")
             end
-            lines[#lines + 1] = (table.concat(parts):gsub("%s+$", ""))
+            lines[#lines + 1] = (string.gsub(table.concat(parts), "%s+$", ""))
         end
     end
     return lines, 0
@@ -443,7 +443,7 @@ function draw(fig, columns, color, inside)
         lines, left = draw_grid(fig, columns, color)
     elseif fig.picture then
         lines = {}
-        for line in (fig.picture(inside and columns or nil) .. "\n"):gmatch("([^\n]*)\n") do
+        for line in string.gmatch(fig.picture(inside and columns or nil) .. "\n", "([^\n]*)\n") do
             lines[#lines + 1] = line
         end
     elseif only_bars(fig) then
@@ -462,7 +462,7 @@ function draw(fig, columns, color, inside)
                 width = math.max(width, seen_width(line))
             end
         end
-        table.insert(lines, 1, (" "):rep(left) .. centre(cut(fig.title, columns - left), math.min(width, columns - left)))
+        table.insert(lines, 1, string.rep(" ", left) .. centre(cut(fig.title, columns - left), math.min(width, columns - left)))
     end
     for _, note in ipairs(fig.notes or {}) do
         lines[#lines + 1] = note

@@ -25,7 +25,7 @@ local function axis_of(fig, direction, wanted, title)
         title = title or null,
         scale = { type = axis.log and "log" or "linear", domain = list { axis.low, axis.high }, nice = false, zero = false },
         axis = { values = list(values), labelAngle = 0, grid = fig.grid and not axis.names,
-            labelExpr = ("%s[indexof(%s, datum.value)]"):format(json.encode(list(labels), "vega"), json.encode(list(values), "vega")) },
+            labelExpr = string.format("%s[indexof(%s, datum.value)]", json.encode(list(labels), "vega"), json.encode(list(values), "vega")) },
     }
 end
 

@@ -17,7 +17,7 @@ local OPTIONS = {
 local running
 
 function bottleneck.begin(part)
-    running = tide.profiler.profile(OPTIONS[part] or error(("no part is called '%s'"):format(part), 0))
+    running = tide.profiler.profile(OPTIONS[part] or error(string.format("no part is called '%s'", part), 0))
 end
 
 -- The lines of the adviser.
@@ -53,24 +53,24 @@ end
 local function time_text(ns)
     for _, unit in ipairs { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "µs" } } do
         if ns >= unit[1] then
-            return ("%.3g %s"):format(ns / unit[1], unit[2])
+            return string.format("%.3g %s", ns / unit[1], unit[2])
         end
     end
-    return ("%.0f ns"):format(ns)
+    return string.format("%.0f ns", ns)
 end
 
 local function bytes_text(n)
     for _, unit in ipairs { { 1 << 30, "GiB" }, { 1 << 20, "MiB" }, { 1 << 10, "KiB" } } do
         if n >= unit[1] then
-            return ("%.1f %s"):format(n / unit[1], unit[2])
+            return string.format("%.1f %s", n / unit[1], unit[2])
         end
     end
-    return ("%d bytes"):format(n)
+    return string.format("%d bytes", n)
 end
 
 local function width_of(text) return utf8.len(text) or #text end
 
-local function pad(text, width) return text .. (" "):rep(width - width_of(text)) end
+local function pad(text, width) return text .. string.rep(" ", width - width_of(text)) end
 
 -- Rows of texts as columns, the first to the left.
 local function columns(out, rows)
@@ -83,13 +83,13 @@ local function columns(out, rows)
     for _, row in ipairs(rows) do
         local parts = {}
         for k, text in ipairs(row) do
-            parts[k] = k == 1 and pad(text, widths[k]) or (" "):rep(widths[k] - width_of(text)) .. text
+            parts[k] = k == 1 and pad(text, widths[k]) or string.rep(" ", widths[k] - width_of(text)) .. text
         end
         out[#out + 1] = "  " .. table.concat(parts, "  ")
     end
 end
 
-local function share_text(part, whole) return ("%.0f %%"):format(100 * part / math.max(whole, 1)) end
+local function share_text(part, whole) return string.format("%.0f %%", 100 * part / math.max(whole, 1)) end
 
 local function rows_of_kind(seen, wanted)
     local list = {}
@@ -114,7 +114,7 @@ local function functions_section(out, seen)
     local wall, lines = seen.totals.wall_ns, { { "Functions of the script", "calls", "own", "total", "own share" } }
     for k = 1, math.min(ROWS, #rows) do
         local row = rows[k]
-        lines[#lines + 1] = { row.name, ("%d"):format(row.calls), time_text(row.self_ns), time_text(row.total_ns), share_text(row.self_ns, wall) }
+        lines[#lines + 1] = { row.name, string.format("%d", row.calls), time_text(row.self_ns), time_text(row.total_ns), share_text(row.self_ns, wall) }
     end
     if #rows == 0 then
         lines[2] = { "(none was called)", "", "", "", "" }
@@ -126,7 +126,7 @@ local function operators_section(out, seen)
     local wall, lines = seen.totals.wall_ns, { { "Operators by line", "calls", "time", "share" } }
     for k = 1, math.min(ROWS, #seen.places) do
         local place = seen.places[k]
-        lines[#lines + 1] = { (place.line or "?") .. " " .. place.name, ("%d"):format(place.calls), time_text(place.ns), share_text(place.ns, wall) }
+        lines[#lines + 1] = { (place.line or "?") .. " " .. place.name, string.format("%d", place.calls), time_text(place.ns), share_text(place.ns, wall) }
     end
     if #seen.places == 0 then
         lines[2] = { "(none was called)", "", "", "" }
@@ -146,7 +146,7 @@ local function memory_section(out, seen)
         out[#out + 1] = "  Memory: no tensor took more than 64 bytes"
         return
     end
-    out[#out + 1] = ("  Memory: at most %s, reached at %s; taken in all (and mostly given back):"):format(bytes_text(totals.peak_bytes),
+    out[#out + 1] = string.format("  Memory: at most %s, reached at %s; taken in all (and mostly given back):", bytes_text(totals.peak_bytes),
         totals.peak_line and totals.peak_line .. " " .. totals.peak_name or "no operator of a line")
     local lines, list = {}, by_bytes(seen.places)
     for k = 1, math.min(ROWS // 2, #list) do
@@ -168,7 +168,7 @@ local function add_places(found, seen)
         local what = place.calls > 100 and each < SMALL_NS
             and "calls so small that they are mostly dispatch: one call over all of them (a batch, tide.foreach)"
             or "kernels: fewer elements, a smaller dtype, or the same not computed twice"
-        found[#found + 1] = { share = place.ns / seen.totals.wall_ns, text = ("%s: %d × %s, %s each: %s"):format(place.line or "?",
+        found[#found + 1] = { share = place.ns / seen.totals.wall_ns, text = string.format("%s: %d × %s, %s each: %s", place.line or "?",
             place.calls, place.name, time_text(each), what) }
     end
 end
@@ -177,7 +177,7 @@ local function add_functions(found, seen)
     local row = rows_of_kind(seen, { ["function"] = true })[1]
     if row then
         found[#found + 1] = { share = row.self_ns / seen.totals.wall_ns,
-            text = ("%s: %s in Lua itself, outside operators: what it does element by element belongs into operators"):format(row.name,
+            text = string.format("%s: %s in Lua itself, outside operators: what it does element by element belongs into operators", row.name,
                 time_text(row.self_ns)) }
     end
 end
@@ -188,7 +188,7 @@ local KINDS = { collector = "collecting garbage: make fewer tensors in the loop 
 local function add_kinds(found, seen)
     for kind, what in pairs(KINDS) do
         local spent = sum_of(rows_of_kind(seen, { [kind] = true }), "self_ns")
-        found[#found + 1] = { share = spent / seen.totals.wall_ns, text = ("%s in %s"):format(time_text(spent), what) }
+        found[#found + 1] = { share = spent / seen.totals.wall_ns, text = string.format("%s in %s", time_text(spent), what) }
     end
 end
 
@@ -200,14 +200,14 @@ local function own_findings(seen)
     table.sort(found, function(a, b) return a.share > b.share or a.share == b.share and a.text < b.text end)
     for _, entry in ipairs(found) do
         if entry.share >= WORTH then
-            worth[#worth + 1] = ("%.0f %% of the time: %s"):format(100 * math.min(entry.share, 1), entry.text)
+            worth[#worth + 1] = string.format("%.0f %% of the time: %s", 100 * math.min(entry.share, 1), entry.text)
         end
     end
     return worth
 end
 
 local function memory_finding(totals)
-    return totals.peak_bytes >= 1 << 20 and ("memory is at its peak of %s at %s%s: what is alive there?"):format(
+    return totals.peak_bytes >= 1 << 20 and string.format("memory is at its peak of %s at %s%s: what is alive there?",
         bytes_text(totals.peak_bytes), totals.peak_line or "a place without a line", totals.peak_name and " (" .. totals.peak_name .. ")" or "")
 end
 
@@ -223,7 +223,7 @@ local function advice_section(out, seen)
     end
     out[#out + 1] = #list > 0 and "To change first:" or "Nothing takes enough of the time to be worth a change."
     for k = 1, math.min(3, #list) do
-        out[#out + 1] = ("  %d. %s"):format(k, list[k])
+        out[#out + 1] = string.format("  %d. %s", k, list[k])
     end
 end
 
@@ -239,8 +239,8 @@ end
 
 -- What a line says of a part that was too long to be kept whole; nil: it was not.
 local function loss_of(part, totals)
-    return totals.evicted > 0 and ("with %s recorded, the last %d of %d events are kept, of the last %s: calls, times and shares are theirs")
-        :format(part, totals.events, totals.events + totals.evicted, time_text(totals.wall_ns + totals.loading_ns))
+    return totals.evicted > 0 and string.format(("with %s recorded, the last %d of %d events are kept, of the last %s: calls, times and shares are theirs")
+        , part, totals.events, totals.events + totals.evicted, time_text(totals.wall_ns + totals.loading_ns))
 end
 
 -- The page; nil where nothing was recorded. `codes` are the runs' exit codes, `paths` their files.
@@ -251,26 +251,26 @@ function bottleneck.page(script, paths, codes)
         if not seen[part] then
             return nil
         end
-        walls[#walls + 1] = ("%s with %s recorded"):format(time_text(seen[part].totals.all_ns), part)
+        walls[#walls + 1] = string.format("%s with %s recorded", time_text(seen[part].totals.all_ns), part)
     end
     if codes.operators ~= 0 and seen.operators.totals.events + seen.functions.totals.events == 0 then
         return nil
     end
-    out[1] = ("---- %s: %s"):format(script, table.concat(walls, ", "))
+    out[1] = string.format("---- %s: %s", script, table.concat(walls, ", "))
     for _, part in ipairs { "operators", "functions", "memory" } do
         out[#out + 1] = loss_of(part, seen[part].totals) or nil
     end
     if seen.operators.totals.loading_ns > 1e6 then
-        out[#out + 1] = ("loading of libraries and modules, and first touches of memory, took %s more, which is left out"):format(
+        out[#out + 1] = string.format("loading of libraries and modules, and first touches of memory, took %s more, which is left out",
             time_text(seen.operators.totals.loading_ns))
     end
     for _, part in ipairs { "operators", "functions", "memory" } do
         if codes[part] ~= codes.operators then
-            out[#out + 1] = ("the run with %s recorded ended with code %d, the first with %d"):format(part, codes[part], codes.operators)
+            out[#out + 1] = string.format("the run with %s recorded ended with code %d, the first with %d", part, codes[part], codes.operators)
         end
     end
     if codes.operators ~= 0 then
-        out[#out + 1] = ("the script ended with code %d: this is what it did until then"):format(codes.operators)
+        out[#out + 1] = string.format("the script ended with code %d: this is what it did until then", codes.operators)
     end
     for _, section in ipairs { { functions_section, "functions" }, { operators_section, "operators" }, { memory_section, "memory" } } do
         out[#out + 1] = ""

@@ -16,7 +16,7 @@ local function time_text(ns)
             return tide._number(ns / unit[1], 3) .. " " .. unit[2]
         end
     end
-    return ("%d ns"):format(ns)
+    return string.format("%d ns", ns)
 end
 
 -- What an operator, its kernels ("mm") and its backward ("MmBackward") have in common.
@@ -24,7 +24,7 @@ local function family_of(row)
     if row.kind ~= "operator" and row.kind ~= "kernel" and row.kind ~= "backward" then
         return row.kind .. " " .. row.name
     end
-    return "operator " .. row.name:gsub("Backward%d*$", ""):gsub("_", ""):lower()
+    return "operator " .. string.lower((string.gsub(string.gsub(row.name, "Backward%d*$", ""), "_", "")))
 end
 
 local RANK = { operator = 1, backward = 2, kernel = 3 }
@@ -65,15 +65,15 @@ local GRID = "display:grid;grid-template-columns:minmax(9em,16em) minmax(6em,18e
 local RIGHT = 'style="text-align:right"'
 
 local function cells(name, bar, share, own, calls, mean)
-    return ("<span style=\"overflow-wrap:anywhere\">%s</span><span>%s</span><span %s>%s</span><span %s>%s</span><span %s>%s</span>"
-        .. "<span %s>%s</span>"):format(name, bar, RIGHT, share, RIGHT, own, RIGHT, calls, RIGHT, mean)
+    return string.format("<span style=\"overflow-wrap:anywhere\">%s</span><span>%s</span><span %s>%s</span><span %s>%s</span><span %s>%s</span>"
+        .. "<span %s>%s</span>", name, bar, RIGHT, share, RIGHT, own, RIGHT, calls, RIGHT, mean)
 end
 
 local function bar_of(parts, most)
     local out = {}
     for k, part in ipairs(parts) do
-        out[k] = ("<span title=\"%s %s\" style=\"display:inline-block;height:0.8em;width:%.2f%%;background:%s\"></span>"):format(part.kind,
-            time_text(part.self_ns), 100 * part.self_ns / math.max(most, 1), colour_of(part.kind)):gsub(",(%d+%%;)", ".%1")
+        out[k] = string.gsub(string.format("<span title=\"%s %s\" style=\"display:inline-block;height:0.8em;width:%.2f%%;background:%s\"></span>", part.kind,
+            time_text(part.self_ns), 100 * part.self_ns / math.max(most, 1), colour_of(part.kind)), ",(%d+%%;)", ".%1")
     end
     return "<span style=\"display:block;white-space:nowrap;line-height:0.8em\">" .. table.concat(out) .. "</span>"
 end
@@ -81,29 +81,29 @@ end
 local function share_text(ns, all) return tide._number(math.floor(1000 * ns / math.max(all, 1) + 0.5) / 10, 4) .. " %" end
 
 local function family_html(family, most, all)
-    local name = ("<code>%s</code>%s"):format(escape(family.name), RANK[family.kind] and ""
-        or (" <span style=\"opacity:0.6\">%s</span>"):format(escape(family.kind)))
+    local name = string.format("<code>%s</code>%s", escape(family.name), RANK[family.kind] and ""
+        or string.format(" <span style=\"opacity:0.6\">%s</span>", escape(family.kind)))
     local line = cells(name, bar_of(family.parts, most), share_text(family.self_ns, all), time_text(family.self_ns),
         tostring(family.calls), time_text(family.self_ns // math.max(family.calls, 1)))
     if #family.parts == 1 then
-        return ("<div style=\"%s;padding-left:1.1em\">%s</div>"):format(GRID, line)
+        return string.format("<div style=\"%s;padding-left:1.1em\">%s</div>", GRID, line)
     end
     local parts = {}
     for k, part in ipairs(family.parts) do
-        parts[k] = ("<div style=\"%s;padding-left:1.1em;opacity:0.8\">%s</div>"):format(GRID, cells(
-            ("<span style=\"padding-left:1em\">%s <code>%s</code></span>"):format(part.kind, escape(part.name)), bar_of({ part }, most),
+        parts[k] = string.format("<div style=\"%s;padding-left:1.1em;opacity:0.8\">%s</div>", GRID, cells(
+            string.format("<span style=\"padding-left:1em\">%s <code>%s</code></span>", part.kind, escape(part.name)), bar_of({ part }, most),
             share_text(part.self_ns, all), time_text(part.self_ns), tostring(part.calls), time_text(part.self_ns // math.max(part.calls, 1))))
     end
     -- the mark of what unfolds has room of its own, so that columns stay in line
-    return ("<details><summary style=\"padding-left:1.1em;text-indent:0;list-style:none;cursor:pointer\"><span style=\"float:left;"
-        .. "margin-left:-1.1em;opacity:0.6\">▸</span><span style=\"%s\">%s</span></summary>%s</details>"):format(GRID, line,
+    return string.format("<details><summary style=\"padding-left:1.1em;text-indent:0;list-style:none;cursor:pointer\"><span style=\"float:left;"
+        .. "margin-left:-1.1em;opacity:0.6\">▸</span><span style=\"%s\">%s</span></summary>%s</details>", GRID, line,
         table.concat(parts))
 end
 
 local function key_html(kinds)
     local out = {}
     for k, kind in ipairs(kinds) do
-        out[k] = ("<span style=\"display:inline-block;width:0.8em;height:0.8em;background:%s\"></span> %s"):format(colour_of(kind), kind)
+        out[k] = string.format("<span style=\"display:inline-block;width:0.8em;height:0.8em;background:%s\"></span> %s", colour_of(kind), kind)
     end
     return table.concat(out, " &nbsp; ")
 end
@@ -114,10 +114,10 @@ local function loads_html(loads)
     end
     local parts = {}
     for k, load in ipairs(loads) do
-        parts[k] = ("%s %s"):format(escape(load.name), time_text(load.self_ns))
+        parts[k] = string.format("%s %s", escape(load.name), time_text(load.self_ns))
     end
-    return ("<div><span style=\"display:inline-block;width:0.8em;height:0.8em;background:%s\"></span> loading, once in a process and in "
-        .. "no share: %s</div>"):format(COLOURS.loading, table.concat(parts, ", "))
+    return string.format("<div><span style=\"display:inline-block;width:0.8em;height:0.8em;background:%s\"></span> loading, once in a process and in "
+        .. "no share: %s</div>", COLOURS.loading, table.concat(parts, ", "))
 end
 
 --- page(profile): its rows as HTML.
@@ -131,14 +131,14 @@ function profile_html.page(profile)
     for k, family in ipairs(families) do
         lines[k] = family_html(family, most, all)
     end
-    local rest = #lines > TOP and ("<details><summary style=\"cursor:pointer;opacity:0.7\">%d more</summary>%s</details>"):format(#lines - TOP,
+    local rest = #lines > TOP and string.format("<details><summary style=\"cursor:pointer;opacity:0.7\">%d more</summary>%s</details>", #lines - TOP,
         table.concat(lines, "", TOP + 1)) or ""
-    local head = ("<div style=\"%s;padding-left:1.1em;border-bottom:1px solid #8888;opacity:0.7\">%s</div>"):format(GRID,
+    local head = string.format("<div style=\"%s;padding-left:1.1em;border-bottom:1px solid #8888;opacity:0.7\">%s</div>", GRID,
         cells("name", key_html { "operator", "kernel", "backward" }, "share", "own time", "calls", "a call"))
-    return ("<div style=\"font-size:0.9em;font-variant-numeric:tabular-nums;max-width:64em\">%s%s%s%s<div style=\"opacity:0.7\">%d events, "
-        .. "%s of %s in what is listed%s; p:timeline() draws them, p:table{sort = \"total\"} prints them</div></div>"):format(head,
+    return string.format("<div style=\"font-size:0.9em;font-variant-numeric:tabular-nums;max-width:64em\">%s%s%s%s<div style=\"opacity:0.7\">%d events, "
+        .. "%s of %s in what is listed%s; p:timeline() draws them, p:table{sort = \"total\"} prints them</div></div>", head,
         table.concat(lines, "", 1, math.min(TOP, #lines)), rest, loads_html(loads), totals.events, time_text(all), time_text(totals.wall_ns),
-        totals.evicted > 0 and (", the last %d of %d"):format(totals.events, totals.events + totals.evicted) or "")
+        totals.evicted > 0 and string.format(", the last %d of %d", totals.events, totals.events + totals.evicted) or "")
 end
 
 return profile_html

@@ -86,7 +86,7 @@ local LOADING = "#9a9590" -- the colour of what is loaded once in a process
 -- A page by itself, for a file or a cell.
 Timeline.html = tide._function("html(Timeline self) -> str", "A page with the timeline, which needs nothing else.", function(self)
     local data = self.profile:_timeline_data(self.from, self.to)
-    local before, after = page:gsub("LOADING", LOADING):match("^(.-)DATA_OF_THE_PROFILE(.*)$")
+    local before, after = string.match(string.gsub(page, "LOADING", LOADING), "^(.-)DATA_OF_THE_PROFILE(.*)$")
     return before .. data .. after
 end)
 
