@@ -139,6 +139,13 @@ class Habits(unittest.TestCase):
             self.assertEqual(lines, ["2", "3", "4", "5", "6", "8", "10", "11", "12", "15", "16"], said.stderr)
             self.assertEqual(said.returncode, 0)
 
+    def test_inputs_that_give_a_name_another_value_are_not_told_of_its_tensor(self):
+        said = self.tide("-i", "--no-init", stdin="x = tide.ones(2)\nx = 5 if x then print(x) end\ny = tide.ones(2)\n"
+                         "for y = 1, 1 do if y then print(y) end end\nfor k, y in ipairs{3} do if y then print(y) end end\n")
+        self.assertEqual(said.stderr, "")
+        said = self.tide("-i", "--no-init", stdin="y = tide.ones(2)\nif y then print(1) end\n")
+        self.assertIn("warning: a tensor is true in Lua", said.stderr)
+
     def test_a_guard_that_nothing_holds_ends_with_its_input(self):
         said = self.tide("-i", "--no-init", stdin="tide.no_grad()\ntide.is_grad_enabled()\ng = tide.no_grad()\ntide.is_grad_enabled()\ng\n"
                          "tide.is_grad_enabled()\ng = nil collectgarbage()\ntide.is_grad_enabled()\ntide.set_default_device('meta')\ntide.ones(1).device\n")

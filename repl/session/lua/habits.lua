@@ -488,8 +488,8 @@ end
 -- "answer": a tensor of truths, "tensor": another one; nil: something else, or nobody knows.
 local function tensor_kind(tokens, first, last, known)
     local value = first == last and tokens[first].kind == "name" and (known.tensors[tokens[first].text] or nil)
-    if value then
-        return value
+    if value or known.tensors[tokens[first].text] == false and first == last then
+        return value -- false: the text gives it other values
     elseif tokens[last].text == ")" then
         local open = names.opening(tokens, last)
         local name = open and open > first and tokens[open - 1]
@@ -574,13 +574,13 @@ end
 
 -- Names that parameters and loops declare are anything.
 local function forget(tokens, i, known)
-    local stop = tokens[i].text == "for" and "[=i]n?" or "%)"
+    local loop = tokens[i].text == "for"
     for k = i + 1, math.min(#tokens, i + 40) do
-        if string.find(tokens[k].text, "^" .. stop .. "$") then
+        local text = tokens[k].text
+        if loop and (text == "=" or text == "in") or not loop and text == ")" then
             return
         elseif tokens[k].kind == "name" then
-            known.tensors[tokens[k].text] = false
-            known.visible[tokens[k].text] = nil
+            known.tensors[text], known.visible[text] = false, nil
         end
     end
 end
