@@ -20,6 +20,10 @@ void td_interrupt_clear(void) {
                               memory_order_relaxed);
 }
 
+bool td_interrupt_poll(void) {
+    return td_interrupt_requested();
+}
+
 td_status td_interrupted(void) {
     return td_fail(TD_EINTR, "interrupted");
 }

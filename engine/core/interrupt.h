@@ -33,6 +33,10 @@ static inline bool td_interrupt_requested(void) {
     return td_interrupt_mark() & 1;
 }
 
+/* The same by a call: for loops compiled for other instruction sets, in which linkers mend no
+ * access to a thread's state. */
+bool td_interrupt_poll(void);
+
 /* For work whose parts poll and leave early: a request may be cleared (by another Lua state's hook)
  * before the work looks whether it was whole. So it takes a mark when it begins, and asks at its
  * end whether a request stood at any time since. */

@@ -93,7 +93,7 @@ static void NAME(panel)(const td_product_block *p, int64_t column, int64_t colum
     } else {
         NAME(pack)(p, b, columns, depth, packed);
     }
-    for (int64_t row = 0; row < p->rows && !td_interrupt_requested(); row += ROWS) {
+    for (int64_t row = 0; row < p->rows && !td_interrupt_poll(); row += ROWS) {
         int64_t rows = p->rows - row < ROWS ? p->rows - row : ROWS;
         const S *a[ROWS];
         for (int r = 0; r < ROWS; r++) /* what is over is the last row again */

@@ -116,7 +116,7 @@ TARGET static void NAME(panel)(const td_product_block *p, const int32_t *left, i
         NAME(pack)
         (b + column * p->b_column, p->b_column, p->b_row, columns, BYTE_COLUMNS, depth, packed);
         NAME(begin)(packed, words, start);
-        for (int64_t r = 0; r < rows && !td_interrupt_requested(); r += ROWS) {
+        for (int64_t r = 0; r < rows && !td_interrupt_poll(); r += ROWS) {
             NAME(tile)(left + r * words, packed, words, start, sums);
             deliver_bytes(p, sums, row + r, rows - r < ROWS ? rows - r : ROWS, column, columns,
                           from == 0);

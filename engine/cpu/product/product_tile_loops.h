@@ -144,7 +144,7 @@ static void NAME(solve_rows)(const td_product_triangle *t, int64_t first, int64_
 static void NAME(solve)(const td_product_triangle *t) {
     T *x = t->x;
     int64_t tiles = (t->n + ROWS - 1) / ROWS;
-    for (int64_t k = 0; k < tiles && !td_interrupt_requested(); k++) {
+    for (int64_t k = 0; k < tiles && !td_interrupt_poll(); k++) {
         int64_t first = (t->upper ? tiles - 1 - k : k) * ROWS;
         int64_t rows = t->n - first < ROWS ? t->n - first : ROWS;
         int64_t from = t->upper ? first + rows : 0, depth = t->upper ? t->n - from : first;

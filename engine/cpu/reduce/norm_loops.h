@@ -72,7 +72,7 @@ static void NAME(moments)(const void *from, int64_t n, double *moments) {
     double mean = __builtin_nan(""), squares = 0;
     if (n > 0)
         NAME(part_moments)(x, n < NAME(norm_part) ? n : NAME(norm_part), &mean, &squares);
-    for (int64_t at = NAME(norm_part); at < n && !td_interrupt_requested(); at += NAME(norm_part)) {
+    for (int64_t at = NAME(norm_part); at < n && !td_interrupt_poll(); at += NAME(norm_part)) {
         int64_t len = n - at < NAME(norm_part) ? n - at : NAME(norm_part);
         double there, more, count = (double)len, before = (double)at;
         NAME(part_moments)(x + at, len, &there, &more);
@@ -87,7 +87,7 @@ static void NAME(moments)(const void *from, int64_t n, double *moments) {
 static double NAME(squares)(const void *from, int64_t n) {
     const T *x = from;
     double sum = 0, sums[2];
-    for (int64_t at = 0; at < n && !td_interrupt_requested(); at += NAME(norm_part)) {
+    for (int64_t at = 0; at < n && !td_interrupt_poll(); at += NAME(norm_part)) {
         NAME(part_deviations)(x + at, n - at < NAME(norm_part) ? n - at : NAME(norm_part), 0, sums);
         sum += sums[1];
     }
@@ -100,7 +100,7 @@ static void NAME(sums)(const void *gs, const void *xs, const void *ws, int64_t n
     const C *w = ws;
     V m = SPLAT(mean);
     sums[0] = sums[1] = 0;
-    for (int64_t at = 0; at < n && !td_interrupt_requested(); at += NAME(norm_part)) {
+    for (int64_t at = 0; at < n && !td_interrupt_poll(); at += NAME(norm_part)) {
         int64_t end = n - at < NAME(norm_part) ? n : at + NAME(norm_part);
         V plain = {0}, against = {0};
         for (int64_t i = at; i < end; i += N) { /* lanes of g beyond the end are zero */
@@ -265,7 +265,7 @@ static void NAME(column_moments)(const void *from, int64_t rows, int64_t stride,
     NAME(norm_columns) s;
     memset(&s, 0, sizeof s);
     memset(moments, 0, (size_t)width * 2 * sizeof *moments);
-    for (int64_t at = 0; at < rows && !td_interrupt_requested(); at += NAME(norm_rows)) {
+    for (int64_t at = 0; at < rows && !td_interrupt_poll(); at += NAME(norm_rows)) {
         int64_t len = rows - at < NAME(norm_rows) ? rows - at : NAME(norm_rows);
         double before = (double)at, n = (double)len;
         NAME(add_columns)(&s, x + at * stride, len, stride, width);
@@ -288,7 +288,7 @@ static void NAME(column_sums)(const void *gs, const void *xs, int64_t rows, int6
     NAME(norm_columns) s;
     memset(&s, 0, sizeof s);
     memcpy(s.mean, means, (size_t)width * sizeof(C));
-    for (int64_t at = 0; at < rows && !td_interrupt_requested(); at += NAME(norm_rows)) {
+    for (int64_t at = 0; at < rows && !td_interrupt_poll(); at += NAME(norm_rows)) {
         int64_t end = rows - at < NAME(norm_rows) ? rows : at + NAME(norm_rows);
         memset(s.plain, 0, sizeof s.plain);
         memset(s.against, 0, sizeof s.against);

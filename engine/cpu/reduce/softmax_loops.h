@@ -15,13 +15,13 @@ enum { NAME(softmax_depth) = 256, NAME(softmax_room) = 8192 };
 enum { NAME(softmax_stretch) = 1 << 16 };
 #define STRETCHES(at, end, n)                                                                      \
     for (int64_t at = 0, end;                                                                      \
-         at < (n) && !td_interrupt_requested() &&                                                  \
+         at < (n) && !td_interrupt_poll() &&                                                  \
          (end = (n)-at < NAME(softmax_stretch) ? (n) : at + NAME(softmax_stretch));                \
          at = end)
 
 /* Of columns: is nobody waiting at this row? */
 static inline bool NAME(goes_on)(int64_t row) {
-    return row % NAME(softmax_depth) != 0 || !td_interrupt_requested();
+    return row % NAME(softmax_depth) != 0 || !td_interrupt_poll();
 }
 
 /* Vectors at the end of a row may be part: `live` of their lanes count. */
@@ -66,7 +66,7 @@ static C NAME(row_max)(const T *x, int64_t n) {
 static inline double NAME(row_exp)(T *out, C *terms, const T *x, int64_t n, C m) {
     double total = 0;
     int64_t i = 0;
-    while (i + N <= n && !td_interrupt_requested()) {
+    while (i + N <= n && !td_interrupt_poll()) {
         int64_t whole = (n - i) / N;
         int64_t end = i + N * (whole < NAME(softmax_depth) ? whole : NAME(softmax_depth));
         V sum = {0};
@@ -191,7 +191,7 @@ static void NAME(scaled_rows)(void *to, const void *from, const void *lses, cons
 /* The sum of g, or of g y. */
 static inline double NAME(backward_sum)(const T *g, const T *y, int64_t n, bool log) {
     double total = 0;
-    for (int64_t i = 0; i < n && !td_interrupt_requested();) {
+    for (int64_t i = 0; i < n && !td_interrupt_poll();) {
         V sum = {0};
         int64_t end = i + N * NAME(softmax_depth) < n ? i + N * NAME(softmax_depth) : n;
         for (; i < end; i += N) { /* lanes beyond the end are zero */
