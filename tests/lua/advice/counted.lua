@@ -59,12 +59,12 @@ end
 --- advice_of(fn): the advice that fn() draws by counted costs.
 function counted.advice_of(fn)
     local begin, race, best_of = replay.begin, replay.race, replay.best_of
-    rawset(tide, "_advice_view", function(profile) return count(view_of(profile)) end)
+    tide._loaded["advice.view"] = function(profile) return count(view_of(profile)) end
     replay.begin = function() end
     replay.race = function(slow, fast) return counted.cost(slow), counted.cost(fast) end
     replay.best_of = counted.cost
     local ok, advice = pcall(function() return record(fn):advice() end)
-    rawset(tide, "_advice_view", view_of)
+    tide._loaded["advice.view"] = view_of
     replay.begin, replay.race, replay.best_of = begin, race, best_of
     return assert(ok and advice, advice)
 end
