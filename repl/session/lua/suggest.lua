@@ -39,14 +39,14 @@ local function plain(name)
 end
 
 -- The candidate nearest to a name, or nil: one slip away, in a long name two. Case and underscores
--- count for little.
+-- count for little; names that begin with two of them are nobody's to type.
 function suggest.nearest(name, layers)
     local limit = #name <= 3 and 0 or #name <= 7 and 1 or 2
     local wanted = plain(name)
     local best, best_distance
     for _, layer in ipairs(layers) do
         for key, value in next, layer do
-            if type(key) == "string" and key ~= name and value ~= nil then
+            if type(key) == "string" and key ~= name and value ~= nil and string.sub(key, 1, 2) ~= "__" then
                 local d = distance(wanted, plain(key), limit)
                 if d <= limit and (not best or d < best_distance
                     or (d == best_distance and key < best)) then
