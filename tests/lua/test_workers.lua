@@ -264,5 +264,5 @@ t.test("pools_that_are_dropped_leave_no_thread", function()
     while threads() > before and tide.time() < patience do
         tide.sleep(0.01)
     end
-    t.eq(threads(), before)
+    t.is_true(threads() <= before, "threads are left") -- one that ended may be counted before
 end)
