@@ -140,7 +140,7 @@ typedef struct td_backend {
 } td_backend;
 
 /* Start and add a kind of device; `backend` stays valid for ever. The type is that of the name
- * where one is known ("cpu", "meta", what a module announces), else the next free one. EVALUE for a name that is taken or when all types are. */
+ * where one is known, else the next free one. EVALUE for a name that is taken, or no free type. */
 td_status td_backend_register(const td_backend *backend) TD_MUST_CHECK;
 
 extern const td_backend *td_backends[TD_DEVICE_TYPES]; /* by type; NULL: not registered */

@@ -356,7 +356,8 @@ td_status td_cpu_select(const td_select_plan *p) {
                               .n = x->sizes[x->ndim - 1]}};
     int64_t lines = values->numel;
     if (lines)
-        TD_TRY(p->selection == TD_SELECT_MODE ? td_most_frequent(x, &j.lines) : select_all(&j, lines));
+        TD_TRY(p->selection == TD_SELECT_MODE ? td_most_frequent(x, &j.lines)
+                                              : select_all(&j, lines));
     TD_TRY(td_lines_put(p->values, p->dim, values));
     TD_TRY(td_lines_put(p->index, p->dim, index));
 done:

@@ -15,7 +15,7 @@ enum { NAME(softmax_depth) = 256, NAME(softmax_room) = 8192 };
 enum { NAME(softmax_stretch) = 1 << 16 };
 #define STRETCHES(at, end, n)                                                                      \
     for (int64_t at = 0, end;                                                                      \
-         at < (n) && !td_interrupt_poll() &&                                                  \
+         at < (n) && !td_interrupt_poll() &&                                                       \
          (end = (n)-at < NAME(softmax_stretch) ? (n) : at + NAME(softmax_stretch));                \
          at = end)
 

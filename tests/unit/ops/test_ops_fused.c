@@ -216,11 +216,11 @@ TEST(rows_are_written_where_that_is_asked_for) {
     if (!file)
         return;
     find_programs();
-    fprintf(
-        file,
-        "/* fused.def: programs of Tide's operators and of their gradients, by digest, as rows "
-        "for\n"
-        " * fused_loops.h. Written by tests/unit/ops/test_ops_fused.c (TIDE_FUSED_WRITE=FILE). */\n");
+    fprintf(file,
+            "/* fused.def: programs of Tide's operators and of their gradients, by digest, as rows "
+            "for\n"
+            " * fused_loops.h. Written by tests/unit/ops/test_ops_fused.c (TIDE_FUSED_WRITE=FILE). "
+            "*/\n");
     for (int k = 0; k < nprograms; k++)
         write_program(file, &programs[k]);
     fprintf(file, "#undef PROGRAM\n");

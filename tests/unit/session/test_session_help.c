@@ -83,7 +83,8 @@ TEST(two_question_marks_show_lua_source) {
 }
 
 TEST(what_is_not_known_brings_the_nearest) {
-    CHECK_CONTAINS(answer("?nn.ModuleList"), "Name:      tide.nn.ModuleList\nSignature: ModuleList(");
+    CHECK_CONTAINS(answer("?nn.ModuleList"),
+                   "Name:      tide.nn.ModuleList\nSignature: ModuleList(");
     CHECK_CONTAINS(answer("?torch.Tensor.T"), "PyTorch's x.T is Tide's x.T");
     CHECK_CONTAINS(answer("?torch.Tensor.data"), "Tide's x.data");
     CHECK_CONTAINS(answer("?tide.flaot64"),
