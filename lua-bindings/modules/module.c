@@ -233,6 +233,8 @@ static void open_state(lua_State *L) {
     state->whole = true;
 }
 
+static const tide_states states = {tide_lua_new, tide_lua_close};
+
 int luaopen_tide(lua_State *L) {
     luaL_checkversion(L);
     if (td_init())
@@ -264,8 +266,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_image(L);
     tide_open_watched(L);
     tide_open_cuda(L);
-    tide_pool_use_states(tide_lua_new, tide_lua_close);
-    tide_open_workers(L);
+    tide_open_workers(L, &states);
     tide_open_doctor(L);
     list_submodules(L);
     open_parts(L);

@@ -38,7 +38,8 @@ void tide_open_image(lua_State *L);
 /* Of Lua's library, not of the table: collections and files that are read are recorded. */
 void tide_open_watched(lua_State *L);
 void tide_open_cuda(lua_State *L);
-void tide_open_workers(lua_State *L);
+struct tide_states;
+void tide_open_workers(lua_State *L, const struct tide_states *states);
 
 /* Fill the tensor metatable; `tide` is at the top of the stack and stays there. */
 void tide_open_tensor(lua_State *L);

@@ -32,16 +32,9 @@ struct tide_pool {
     char *path, *cpath;
     tide_parcel init; /* a function that each state begins with; empty: none */
     uint64_t seed;
+    const tide_states *states;
     atomic_int numbers; /* given to threads so far */
 };
-
-static lua_State *(*make_state)(void);
-static void (*close_state)(lua_State *L);
-
-void tide_pool_use_states(lua_State *(*make)(void), void (*close)(lua_State *L)) {
-    make_state = make;
-    close_state = close;
-}
 
 /* ---- lives ---- */
 
@@ -105,7 +98,7 @@ static int open_worker(lua_State *L) {
 }
 
 static lua_State *new_state(const tide_pool *pool, uint64_t seed) {
-    lua_State *L = make_state();
+    lua_State *L = pool->states->make();
     if (!L)
         return NULL;
     lua_pushcfunction(L, open_worker);
@@ -114,7 +107,7 @@ static lua_State *new_state(const tide_pool *pool, uint64_t seed) {
     lua_pushinteger(L, (lua_Integer)(seed >> 1));
     if (lua_pcall(L, 3, 0, 0) == LUA_OK)
         return L;
-    close_state(L);
+    pool->states->close(L);
     return NULL;
 }
 
@@ -218,7 +211,7 @@ static void *work(void *ctx) {
     }
     set_worker(pool, number, NULL);
     if (L)
-        close_state(L);
+        pool->states->close(L);
     td_worker_enter(NULL);
     if (worker)
         td_worker_release(worker);
@@ -249,8 +242,9 @@ static bool start_thread(tide_pool *pool) {
     return false;
 }
 
-tide_pool *tide_pool_new(int threads, const char *path, const char *cpath, uint64_t seed,
-                         tide_parcel *init, const char **problem) {
+tide_pool *tide_pool_new(const tide_states *states, int threads, const char *path,
+                         const char *cpath, uint64_t seed, tide_parcel *init,
+                         const char **problem) {
     tide_pool *pool = td_calloc(1, sizeof *pool);
     *problem = "out of memory";
     if (!pool)
@@ -263,6 +257,7 @@ tide_pool *tide_pool_new(int threads, const char *path, const char *cpath, uint6
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->ended, &clock);
     pthread_condattr_destroy(&clock);
+    pool->states = states;
     pool->seed = seed;
     pool->init = *init;
     *init = (tide_parcel){0};

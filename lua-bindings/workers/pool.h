@@ -15,16 +15,18 @@
 typedef struct tide_pool tide_pool;
 typedef struct tide_job tide_job;
 
-/* How Lua states with Tide in them are made and closed (tide_lua_new, tide_lua_close); before the
- * first pool. */
-void tide_pool_use_states(lua_State *(*make)(void), void (*close)(lua_State *L));
+/* How Lua states with Tide in them are made and closed (tide_lua_new, tide_lua_close). */
+typedef struct tide_states {
+    lua_State *(*make)(void);
+    void (*close)(lua_State *L);
+} tide_states;
 
 /* A pool of so many threads, which load modules along `path` and `cpath` (package.path and cpath);
  * worker k's generators begin at seed + k. Each calls the function in the parcel `init` first,
  * where there is one; the pool takes that over. NULL: out of memory, or the system gives no thread;
  * *problem says which. */
-tide_pool *tide_pool_new(int threads, const char *path, const char *cpath, uint64_t seed,
-                         tide_parcel *init, const char **problem);
+tide_pool *tide_pool_new(const tide_states *states, int threads, const char *path,
+                         const char *cpath, uint64_t seed, tide_parcel *init, const char **problem);
 /* No job begins any more, those that run are stopped, and their threads end; waits for them. More
  * than once is harmless. */
 void tide_pool_close(tide_pool *pool);

@@ -40,8 +40,8 @@ static int new_pool(lua_State *L) {
     uint32_t words[4];
     td_generator_reserve(NULL, 1, &seed, &offset);
     td_philox(seed, offset, words);
-    *pool = tide_pool_new((int)threads, path, cpath, (uint64_t)words[1] << 32 | words[0], &init,
-                          &problem);
+    *pool = tide_pool_new(lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST)), (int)threads, path,
+                          cpath, (uint64_t)words[1] << 32 | words[0], &init, &problem);
     tide_parcel_free(&init);
     if (!*pool)
         return tide_error(L, "workers: %s", problem);
@@ -145,15 +145,14 @@ static void make_type(lua_State *L, const char *name, lua_CFunction drop) {
     lua_pop(L, 1);
 }
 
-void tide_open_workers(lua_State *L) {
-    static const luaL_Reg functions[] = {{"_pool_new", new_pool},
-                                         {"_pool_close", close_pool},
-                                         {"_pool_submit", submit},
-                                         {"_job_done", job_done},
-                                         {"_job_get", job_get},
-                                         {"_job_stop", job_stop},
-                                         {NULL, NULL}};
+void tide_open_workers(lua_State *L, const tide_states *states) {
+    static const luaL_Reg functions[] = {{"_pool_close", close_pool}, {"_pool_submit", submit},
+                                         {"_job_done", job_done},     {"_job_get", job_get},
+                                         {"_job_stop", job_stop},     {NULL, NULL}};
     make_type(L, pool_type, drop_pool);
     make_type(L, job_type, drop_job);
     tide_set_functions(L, functions);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)states);
+    tide_push_function(L, new_pool, 1);
+    lua_setfield(L, -2, "_pool_new");
 }

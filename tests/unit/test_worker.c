@@ -62,24 +62,27 @@ TEST(a_worker_has_a_number_of_threads_of_its_own) {
 }
 
 /* The pool's threads work under the worker whose loop they help with. */
+typedef struct looked {
+    td_worker *worker;
+    atomic_llong seen;
+} looked;
+
 static void see_worker(void *ctx, int64_t begin, int64_t end, int k) {
+    looked *all = ctx;
     (void)k;
-    if (td_worker_current == *(td_worker **)ctx && begin < end)
-        atomic_fetch_add(&((atomic_llong *)ctx)[1], end - begin);
+    if (td_worker_current == all->worker && begin < end)
+        atomic_fetch_add(&all->seen, end - begin);
 }
 
 static void *loop(void *ctx) {
-    td_worker_enter(*(td_worker **)ctx);
+    td_worker_enter(((looked *)ctx)->worker);
     CHECK_INT(td_set_num_threads(4), TD_OK);
     CHECK_INT(td_parallel_for(1000, TD_GRAIN, see_worker, ctx), TD_OK);
     return NULL;
 }
 
 TEST(the_pool_works_under_the_caller_s_worker) {
-    struct {
-        td_worker *worker;
-        atomic_llong seen;
-    } all = {.worker = td_worker_new(0)};
+    looked all = {.worker = td_worker_new(0)};
     REQUIRE(all.worker);
     run(loop, &all);
     CHECK_INT(atomic_load(&all.seen), 1000);
@@ -97,7 +100,8 @@ static void *stopped(void *ctx) {
     td_worker_enter(ctx);
     CHECK(td_interrupt_requested());
     CHECK_INT(td_interrupt_check(), TD_EINTR);
-    CHECK_INT(td_parallel_for(10, 1, see_worker, &ctx), TD_EINTR);
+    looked all = {.worker = ctx};
+    CHECK_INT(td_parallel_for(10, 1, see_worker, &all), TD_EINTR);
     td_interrupt_clear();
     CHECK(!td_interrupt_requested());
     unsigned mark = td_interrupt_mark();
