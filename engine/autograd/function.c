@@ -1,6 +1,6 @@
-/* function.c: calls of functions with a gradient of their own. The node is made when a call begins,
- * and belongs to its td_function until the outputs have it; from then on it is the other way
- * round. */
+/* function.c: calls of functions with a gradient of their own (function.h). A td_function owns its
+ * node from the beginning of a call until the outputs take the node over; from then on the node
+ * owns the td_function. */
 #include "engine/autograd/function.h"
 
 #include "engine/autograd/node.h"

@@ -1,4 +1,6 @@
-/* history.c: what autograd knows of one tensor: the node that it is a result of, its marks. */
+/* history.c: the link between a tensor and the graph: its autograd part, the node that made it,
+ * taking that history away or over, and the edge by which later calls reach it. What users set on a
+ * tensor is in tensor_state.c. */
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
 

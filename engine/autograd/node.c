@@ -1,4 +1,5 @@
-/* node.c: birth, contents and death of graph nodes. */
+/* node.c: graph nodes: made in one block, filled with what backward will read, and freed without
+ * recursion, however long the chain of nodes behind them. */
 #include "engine/autograd/node.h"
 
 #include "engine/core/memory.h"

@@ -1,4 +1,6 @@
-/* saved.c: saved tensors in the custody of others. */
+/* saved.c: calls a keeper of saved tensors (saved.h): packs what a node saves, unpacks it for
+ * backward, and checks that dtype, shape and device are those of what was packed. Neither call is
+ * recorded. */
 #include "engine/autograd/saved.h"
 
 #include "engine/core/memory.h"

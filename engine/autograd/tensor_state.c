@@ -1,4 +1,5 @@
-/* tensor_state.c: what autograd knows of a tensor, and the modes of a thread. */
+/* tensor_state.c: what users set on one tensor and ask of it: requires_grad, retain_grad, detach,
+ * its gradient and its grad_fn. How a tensor is linked to the graph is in history.c. */
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
 

@@ -1,9 +1,8 @@
-/* dispatch.c: the way of a call. Nothing is written before everything that can fail has been done,
- * but for what only the device finds out:
+/* dispatch.c: the five steps of a call: look at the arguments, rule (shapes, plan) and results,
+ * node with what backward reads, kernel, publish (versions, views, histories).
  *
- *   look at the arguments -> rule (shapes, plan) -> results -> node, with what backward reads
- *   -> kernel -> publish: versions, views, histories -> end of the event
- *
+ * Whatever can fail for want of memory fails before the kernel writes, and publishing cannot fail,
+ * so a call may be made again. What only the device finds out comes from the kernel or later.
  */
 #include "engine/autograd/autograd.h"
 #include "engine/calls/autocast.h"

@@ -1,4 +1,5 @@
-/* infer.c: calls on stand-ins for their devices. */
+/* infer.c: makes a call on stand-ins: each device is replaced by its stand-in (core/device.h), and
+ * each storage of the arguments by one without elements, the same for all tensors that share it. */
 #include "engine/calls/infer.h"
 
 #include "engine/core/memory.h"

@@ -1,4 +1,4 @@
-/* lists_run.h: one plan over lists as an operator that an observer is told of. */
+/* lists_run.h: runs one plan over lists, told to an observer as one call of its operator. */
 #ifndef TD_CALLS_LISTS_RUN_H
 #define TD_CALLS_LISTS_RUN_H
 

@@ -1,4 +1,5 @@
-/* ready.c: whether a call is recorded for backward, and the node that it becomes. */
+/* ready.c: the step between a call's results and its kernel: the node of a recorded call is
+ * prepared, and a call that is only checked ends. */
 #include "engine/autograd/autograd.h"
 #include "engine/ops/op.h"
 

@@ -1,4 +1,5 @@
-/* activity.c: which sources there are. */
+/* activity.c: the sources of activities that devices' modules have registered, by kind of device.
+ */
 #include "engine/core/activity.h"
 
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
-/* activity.h: what devices do by themselves, as those hear of it who record: a device's module
- * registers a source, which costs nothing until somebody asks it to begin. Knows no profiler.
- */
+/* activity.h: how what a device did (kernels, copies, memory sets) reaches those who record: its
+ * module registers a source, which costs nothing until somebody asks it to begin. Knows no
+ * profiler. */
 #ifndef TD_CORE_ACTIVITY_H
 #define TD_CORE_ACTIVITY_H
 

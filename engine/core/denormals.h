@@ -1,4 +1,4 @@
-/* denormals.h: numbers too small for a float's usual form, taken for zero by this thread. */
+/* denormals.h: whether floating-point arithmetic of this thread flushes denormals to zero. */
 #ifndef TD_CORE_DENORMALS_H
 #define TD_CORE_DENORMALS_H
 

@@ -1,4 +1,4 @@
-/* device.h: where memory lives and which table of kernels runs. */
+/* device.h: devices and streams, by number and by name, and memory statistics. */
 #ifndef TD_CORE_DEVICE_H
 #define TD_CORE_DEVICE_H
 

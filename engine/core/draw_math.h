@@ -1,7 +1,7 @@
-/* draw_math.h: the words that draws are made of, and the functions of rare shapes. A seed gives the
- * same bits on every machine and device, so there is nothing here but + - * / and floor, which IEEE
- * 754 rounds in one way, and square roots, which it rounds so too: no library. The series are those
- * of atanh, exp, sine and cosine near 0. */
+/* draw_math.h: the generator's random words, what draws make of them, and the logarithm,
+ * exponential, sine and cosine that they need. A seed gives the same bits on every machine and
+ * device, so there is nothing here but + - * /, floor and square roots, which IEEE 754 rounds in
+ * one way: no library. The series are those of atanh, exp, sine and cosine near 0. */
 #ifndef TD_CORE_DRAW_MATH_H
 #define TD_CORE_DRAW_MATH_H
 

@@ -1,4 +1,4 @@
-/* interrupt.c: the flag that stops long kernels. */
+/* interrupt.c: raises, clears and polls the flags that stop long kernels. */
 #include "engine/core/interrupt.h"
 
 atomic_uint td_interrupt_state;

@@ -1,4 +1,4 @@
-/* load.c: modules beside libtide.so, which dlopen never lets go of again. */
+/* load.c: opens the modules that lie beside libtide.so. They are never closed. */
 #include "engine/core/load.h"
 
 #include "engine/core/memory.h"

@@ -1,4 +1,5 @@
-/* map.c: open addressing, and the hashes of what keys are made of. */
+/* map.c: the hash map of map.h, by open addressing with linear probing, and hashes of words, texts
+ * and addresses. */
 #include "engine/core/map.h"
 
 #include "engine/core/memory.h"

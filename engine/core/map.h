@@ -1,5 +1,5 @@
-/* map.h: the hash map of the house: entries that are found by a key of their own. Entries are only
- * added; the map holds pointers and owns nothing but its slots. */
+/* map.h: a hash map of pointers to entries that hold their own keys. Entries are only added; the
+ * map owns nothing but its slots, and whoever uses it frees the entries. */
 #ifndef TD_CORE_MAP_H
 #define TD_CORE_MAP_H
 

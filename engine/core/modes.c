@@ -1,4 +1,4 @@
-/* modes.c: the modes of this thread. */
+/* modes.c: this thread's modes, and the process's switch for deterministic results. */
 #include "engine/core/modes.h"
 
 #include <stdatomic.h>

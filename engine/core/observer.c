@@ -1,4 +1,5 @@
-/* observer.c: the observers in force, and who knows the line of the script. */
+/* observer.c: this thread's observer, who finds its line of the script, and the time that the
+ * process has spent on loading. */
 #include "engine/core/observer.h"
 
 #include <time.h>

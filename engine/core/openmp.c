@@ -1,4 +1,5 @@
-/* openmp.c: what libgomp is told. */
+/* openmp.c: settings of libgomp: how long its threads spin, how many a team has, and how these
+ * treat denormals. Its functions are looked up in the library that brought it. */
 #include "engine/core/openmp.h"
 
 #include "engine/core/denormals.h"

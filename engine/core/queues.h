@@ -1,5 +1,5 @@
-/* queues.h: what a device that works by itself offers besides: streams and events that a user
- * makes, memory of the host that it reads directly, recorded work, and words about itself. */
+/* queues.h: what a device that works asynchronously offers beyond its backend: streams, events,
+ * pinned memory of the host, recorded work, and its properties. */
 #ifndef TD_CORE_QUEUES_H
 #define TD_CORE_QUEUES_H
 

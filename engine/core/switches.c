@@ -1,4 +1,4 @@
-/* switches.c: what devices may do, for the whole process. */
+/* switches.c: the switches of switches.h, each an atomic flag. */
 #include "engine/core/switches.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* switches.h: what programs allow devices to do, for the whole process; read when a call is handed
- * to the device. */
+/* switches.h: process-wide permissions for devices, such as TF32 and cuDNN; read when a call is
+ * handed to its device. */
 #ifndef TD_CORE_SWITCHES_H
 #define TD_CORE_SWITCHES_H
 

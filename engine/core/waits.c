@@ -1,4 +1,4 @@
-/* waits.c: hands hidden waits for a device to the one who listens. */
+/* waits.c: the calling thread's watcher of waits that nobody asked for (waits.h). */
 #include "engine/core/waits.h"
 
 static _Thread_local td_wait_watcher current;

@@ -1,4 +1,5 @@
-/* worker.c: workers' lives, and how much memory is whose. */
+/* worker.c: makes, enters and releases workers, and counts the bytes of storages by worker and
+ * device. */
 #include "engine/core/worker.h"
 
 #include "engine/core/interrupt.h"

@@ -2,7 +2,7 @@
  * what only the elements show.
  *
  * Host code is C and speaks the runtime's C interface; kernels are in files of their own (.cu),
- * each behind functions of plain structs (NAME.cuh), so that the toolkit's compiler never sees a
+ * each behind functions of plain structs (NAME_code.h), so that the toolkit's compiler never sees a
  * tensor. The same sources run in tests/cuda-on-cpu against a runtime that the CPU plays.
  */
 #ifndef TD_CUDA_CUDA_H

@@ -1,5 +1,5 @@
-/* composite_rows.h: what rows are written with whose operators are made of others: losses, and the
- * steps of losses and cells. */
+/* composite_rows.h: macros for rows that are expressions or formulas: losses, and the internal
+ * steps that losses and cells are made of. */
 #ifndef TD_OPS_COMPOSITE_ROWS_H
 #define TD_OPS_COMPOSITE_ROWS_H
 

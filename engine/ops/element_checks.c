@@ -1,4 +1,5 @@
-/* element_checks.c: checks of elements: programs whose truth anywhere is an error. */
+/* element_checks.c: compiles the conditions of refusals (element_checks.h) and hands them to the
+ * device as `check` plans. */
 #include "engine/ops/element_checks.h"
 
 td_status td_lazy_program_get(td_lazy_program *lazy, const td_program **program) {

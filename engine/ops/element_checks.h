@@ -1,4 +1,4 @@
-/* element_checks.h: values that an operator does not take, found by the device that holds them. */
+/* element_checks.h: refusals by value (a negative count, no probability): the device looks. */
 #ifndef TD_OPS_ELEMENT_CHECKS_H
 #define TD_OPS_ELEMENT_CHECKS_H
 

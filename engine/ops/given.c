@@ -1,4 +1,5 @@
-/* given.c: the tensors that a call is given to write, against its results and what it reads. */
+/* given.c: checks the tensors given to a call to write (out=, in place): their number, dtype and
+ * shape against the results, and their memory against what the call reads. */
 #include "engine/ops/given.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* given.h: what a call reads, and what it is given to write (td_check_given, td_fit_given: op.h).
+/* given.h: the tensors that a call reads, and those given to it to write (out=, in place).
  */
 #ifndef TD_OPS_GIVEN_H
 #define TD_OPS_GIVEN_H

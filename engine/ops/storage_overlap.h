@@ -1,4 +1,4 @@
-/* storage_overlap.h: how the tensors of a call over lists lie to one another in memory. */
+/* storage_overlap.h: which storages the tensors of a list use, and whether two tensors overlap. */
 #ifndef TD_OPS_STORAGE_OVERLAP_H
 #define TD_OPS_STORAGE_OVERLAP_H
 

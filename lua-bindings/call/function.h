@@ -1,5 +1,5 @@
-/* function.h: functions of the face that are no operators, each declared by a schema in the
- * operators' grammar: their arguments are read by it, and help shows it. */
+/* function.h: functions of Tide in Lua that are not operators. A schema in the operators' grammar
+ * declares each: arguments are read by it, and help shows it. */
 #ifndef TIDE_LUA_CALL_FUNCTION_H
 #define TIDE_LUA_CALL_FUNCTION_H
 

@@ -1,5 +1,6 @@
-/* operators.c: the bound function of each operator: the short ways of the calls that a prompt makes
- * most, the forms of those that take their arguments in a way of their own, call.c's for others. */
+/* operators.c: chooses the C function that is bound to each operator: a short way for calls of one
+ * or two plain operands, a function of its own for those of call_forms.c, call.c's for all others.
+ */
 #include "lua-bindings/call/args.h"
 #include "lua-bindings/call/call_forms.h"
 

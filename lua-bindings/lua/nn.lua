@@ -1,5 +1,5 @@
 -- nn.lua: modules: what a network is made of. This file has the base that every module shares; what modules
--- do besides (state, hooks, printing), containers, layers, losses and functions are in files called _nn_NAME.
+-- do besides (state, hooks, printing), containers, layers, losses and functions are in nn/NAME.lua.
 local tide = ...
 local fail, declare = tide._fail, tide._function
 local nn = {}

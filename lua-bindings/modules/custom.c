@@ -1,10 +1,12 @@
 /* custom.c: the C part of tide.autograd.Function: a call of a function whose gradient is written in
- * Lua, as an object that lua/autograd.lua works with.
+ * Lua, as an object that lua/autograd/function.lua works with.
  *
- *   call = _begin(name, n, inputs, runner)   inputs: the n arguments; runner: called by backward as
- *                                            runner(call, gradients...), returns those of the
- * inputs call:save(...), call:dirty(x), call:plain(x), call:materialize(on), call:needs(k),
- * call:saved() call:finish(outputs)                     the outputs get their history, in the table
+ *   call = _begin(name, n, inputs, runner)
+ *       inputs: the n arguments; backward calls runner(call, gradients...), which returns the
+ *       gradients of the inputs.
+ *   call:save(...), call:dirty(x), call:plain(x), call:materialize(on), call:needs(k), call:saved()
+ *   call:finish(outputs)
+ *       The outputs get their history, in the table.
  */
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/state/script.h"

@@ -1,6 +1,6 @@
-/* watched.c: what a script asks of Lua's own library and a recording has to tell: collections, and
- * files that are read. The library's functions run in the very frame of ours, so that their errors
- * read as they did.
+/* watched.c: tells recordings of garbage collections that the script asks for and of files that it
+ * reads, by functions in the place of Lua's own. They call those in their own stack frame, so that
+ * errors read as before.
  */
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/state/state.h"

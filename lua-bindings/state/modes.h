@@ -1,4 +1,4 @@
-/* modes.h: how coroutines take part in the modes that each has set. */
+/* modes.h: installs the functions by which coroutines keep modes of their own. */
 #ifndef TIDE_LUA_STATE_MODES_H
 #define TIDE_LUA_STATE_MODES_H
 

@@ -1,5 +1,6 @@
-/* saved_hooks.c: calls pack and unpack of a script. A mode that somebody inherited may outlive the
- * guard that set it: under a number that is gone, tensors are simply kept. */
+/* saved_hooks.c: calls a script's pack and unpack functions, found by the number of their guard. A
+ * coroutine that inherited the mode may outlive the guard: where the number is gone, tensors are
+ * kept as they are. */
 #include "lua-bindings/state/saved_hooks.h"
 
 #include "lua-bindings/state/script.h"

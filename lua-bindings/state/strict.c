@@ -1,7 +1,7 @@
-/* strict.c: the tide table and its modules have the names they have: another one, read or given
- * something that nobody would ever look at, is an error which names the nearest. Costs nothing
- * where a name is found. Names that begin with an underscore are nobody's business and simply nil.
- */
+/* strict.c: reading a name that the tide table or one of its modules does not have is an error that
+ * names the nearest one, and so is setting it to a value that nothing would look at. It costs
+ * nothing where a name is found. Names that begin with an underscore are internal: a missing one is
+ * nil. */
 #include "lua-bindings/state/strict.h"
 #include "lua-bindings/call/function.h"
 #include "lua-bindings/tide_lua.h"

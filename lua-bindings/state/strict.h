@@ -1,4 +1,4 @@
-/* strict.h: names that the tide table and its modules have not. */
+/* strict.h: errors for names that the tide table and its modules do not have. */
 #ifndef TIDE_LUA_STATE_STRICT_H
 #define TIDE_LUA_STATE_STRICT_H
 

@@ -1,4 +1,5 @@
-/* dtype_functions.c: what each dtype holds, what dtypes are promoted to, and the default one. */
+/* dtype_functions.c: finfo and iinfo, promote_types, result_type and can_cast, and the default
+ * dtype. */
 #include "lua-bindings/call/function.h"
 #include "lua-bindings/modules/modules.h"
 

@@ -1,4 +1,4 @@
-/* tensor.h: parts of the tensor class in files of their own. */
+/* tensor.h: functions of the tensor class that its files share. */
 #ifndef TIDE_LUA_TENSOR_TENSOR_H
 #define TIDE_LUA_TENSOR_TENSOR_H
 

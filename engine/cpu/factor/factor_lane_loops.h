@@ -1,7 +1,9 @@
-/* factor_lane_loops.h: matrices of a few rows, as many at a time as a vector has lanes, one in
- * each. Included by factor_kernels.c with these defined; undefines them: P           a name for the
- * type T           the type V, M, N     vector of T, of its masks, and its lanes; V is also the
- * prefix of functions
+/* factor_lane_loops.h: decompositions of matrices of a few rows, as many at a time as a vector has
+ * lanes: each lane holds one matrix. Included by factor_kernels.c with these defined; undefines
+ * them:
+ *   P        a name for the type
+ *   T        the type
+ *   V, M, N  vector of T, of its masks, and its lanes; V is also the prefix of its functions
  */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)

@@ -1,5 +1,5 @@
-/* combine_kernels.c: two lines of elements become one, vectorised by the compiler, and elements are
- * added at places. */
+/* combine_kernels.c: x[k] = x[k] + v[k], or times, maximum or minimum, over dense lines (vectorised
+ * by the compiler), and sums of elements at places that may be named twice. */
 #include "engine/cpu/index/combine_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"

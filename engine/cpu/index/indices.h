@@ -1,4 +1,4 @@
-/* indices.h: an index as scripts or the engine count it, as a place from 0, or as an error. */
+/* indices.h: from an index, which counts from 0, from 1 or from the end, to a place from 0. */
 #ifndef TD_CPU_INDEX_INDICES_H
 #define TD_CPU_INDEX_INDICES_H
 

@@ -1,5 +1,5 @@
-/* places_kernels.c: where elements stand that are not zero, without a branch that waits for one,
- * whether indices are places, and what stands there. */
+/* places_kernels.c: three loops without data-dependent branches: the places of nonzero elements,
+ * whether all of some indices are in range, and the elements at given places. */
 #include "engine/cpu/index/places_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"

@@ -1,8 +1,8 @@
 /* isa.h: the CPU kernels that are compiled once per instruction set.
  *
- * Files in cpu/isa/ are built as baseline, AVX2 and AVX-512 (TD_ISA names the one being built);
- * each family defines one table of functions and isa_table.c gathers them. td_cpu points at the set
- * chosen when the engine starts. Nothing else in cpu/isa/ has external linkage.
+ * Files *_kernels.c of cpu/ are built as baseline, AVX2 and AVX-512 (TD_ISA names the one being
+ * built); each defines one table of functions, and isa_table.c gathers them. td_cpu points at the
+ * set chosen when the engine starts. Nothing else in those files has external linkage.
  */
 #ifndef TD_CPU_ISA_H
 #define TD_CPU_ISA_H

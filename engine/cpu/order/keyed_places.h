@@ -1,6 +1,6 @@
-/* keyed_places.h: what is sorted: keys with the places where they stood as single numbers, the key
- * above the place. No two are equal, and equal keys are in the order of their places, so that
- * whatever orders entries is stable. Narrow ones have 32 bits for each, wide ones 64. */
+/* keyed_places.h: what is sorted: a key and the place of its element in one integer, the key above
+ * the place. No two are equal and equal keys compare by place, so any way of ordering such entries
+ * is stable. Narrow ones have 32 bits for each, wide ones 64. */
 #ifndef TD_CPU_ORDER_KEYED_PLACES_H
 #define TD_CPU_ORDER_KEYED_PLACES_H
 

@@ -1,4 +1,4 @@
-/* keys.h: elements of any dtype as unsigned numbers that are in their order: what sorts compare. */
+/* keys.h: elements of any dtype as unsigned integers in the same order, which sorts compare. */
 #ifndef TD_CPU_ORDER_KEYS_H
 #define TD_CPU_ORDER_KEYS_H
 

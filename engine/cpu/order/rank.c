@@ -1,5 +1,6 @@
-/* rank.c: the key of a rank among keys in no order: those between two of them are kept until few
- * are left. Each step looks at all that are left, but at many at once. */
+/* rank.c: selection among unsorted keys. One or two keys of a sample divide them, the part that
+ * holds the wanted rank is kept, and so on until few are left, which are sorted. Each step reads
+ * all keys that are left, in vectors. */
 #include "engine/cpu/order/rank.h"
 
 #include "engine/cpu/isa/isa.h"

@@ -1,4 +1,4 @@
-/* rank.h: the key of a rank among keys in no order, and where it stands. */
+/* rank.h: selection: the key of a given rank among unsorted keys, and its place. */
 #ifndef TD_CPU_ORDER_RANK_H
 #define TD_CPU_ORDER_RANK_H
 

@@ -1,7 +1,7 @@
-/* select.c: one element of the order of each line on the CPU: ranks and medians. Of a line's keys
- * those between two of a sample are kept until few are left; of long lines the key is found digit
- * by digit from the highest, by counting. Its place comes last: equal keys go by where they stand.
- */
+/* select.c: kthvalue and medians of lines on the CPU. Very short lines are sorted side by side; a
+ * short line's key of the wanted rank is found by rank.h, a long one's digit by digit from the
+ * highest, by counting with all threads. Its place is found last: equal keys rank by where they
+ * stand. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"

@@ -1,4 +1,4 @@
-/* by_size.h: moves of elements that need no more of a dtype than its size. */
+/* by_size.h: moves of elements for which a dtype is no more than its size in bytes. */
 #ifndef TD_CPU_POINTWISE_BY_SIZE_H
 #define TD_CPU_POINTWISE_BY_SIZE_H
 

@@ -1,4 +1,4 @@
-/* create.c: progressions on the CPU. */
+/* create.c: arange and linspace on the CPU: elements first + k * step. */
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/pointwise/strided_convert.h"

@@ -1,4 +1,5 @@
-/* element_checks.c: conditions that elements must not meet. */
+/* element_checks.c: the CPU's `check`: counts where a program's value is true, and fails with the
+ * plan's message if it is anywhere. */
 #include "engine/core/memory.h"
 #include "engine/cpu/cpu.h"
 #include "engine/ops/language/program.h"

@@ -1,5 +1,5 @@
-/* pointwise_rows.c: pointwise steps and chains over elements where they lie, all of them one after
- * the other or row by row. */
+/* pointwise_rows.c: pointwise steps and chains that read and write elements in place, without a
+ * buffer: all of them as one run of memory, or row by row where operands broadcast or have gaps. */
 #include "engine/cpu/pointwise/pointwise_job.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* pointwise_step.c: one step of a program over elements that lie in a row. */
+/* pointwise_step.c: chooses the loop of one step of a program and runs it over contiguous elements.
+ */
 #include "engine/cpu/pointwise/pointwise_job.h"
 
 typedef td_pointwise_job job;

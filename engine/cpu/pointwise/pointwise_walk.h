@@ -1,5 +1,5 @@
-/* pointwise_walk.h: how operands and results of a pointwise program lie, and their elements block
- * by block.
+/* pointwise_walk.h: the order in which a pointwise program visits the elements of its operands and
+ * results, and where these lie.
  *
  * The dims of a list of tensors are sorted by the results' strides and merged where they can be;
  * what is left is walked in one order, elements numbered from 0. Long inner dims make rows: a block

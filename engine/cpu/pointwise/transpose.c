@@ -1,4 +1,5 @@
-/* transpose.c: copies that exchange the fast dim, block by block. */
+/* transpose.c: copies between tensors of different fastest dims, block by block, so that the lines
+ * read and the rows written both stay in a cache. */
 #include "engine/cpu/pointwise/transpose.h"
 
 #include "engine/core/threads.h"

@@ -1,4 +1,4 @@
-/* transpose.h: copies between a row-major tensor and one that runs along another dim. */
+/* transpose.h: copies between tensors of different fastest dims, and small transposes. */
 #ifndef TD_CPU_POINTWISE_TRANSPOSE_H
 #define TD_CPU_POINTWISE_TRANSPOSE_H
 

@@ -1,6 +1,6 @@
-/* turn_kernels.c: matrices turned round, by vectors of several parts of 16 bytes, each of which is
- * turned by itself: parts come from lines of x that lie as far apart as a part has elements, so
- * that the parts of what is made lie side by side. */
+/* turn_kernels.c: transposes of matrices. A vector is loaded as parts of 16 bytes, each from a line
+ * of x; the lines of neighbouring parts are as far apart as a part has elements. Each part is
+ * transposed with the same part of other vectors, and the results lie side by side. */
 #include "engine/cpu/pointwise/turn_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"

@@ -1,4 +1,4 @@
-/* gemm.h: what a library is asked for that multiplies matrices of one float type. */
+/* gemm.h: the arguments of a library's matrix product (gemm) of one float type. */
 #ifndef TD_CPU_PRODUCT_GEMM_H
 #define TD_CPU_PRODUCT_GEMM_H
 

@@ -1,5 +1,5 @@
-/* random_poisson.h: td_draw_poisson of many places: a wave takes the next counter of each that has
- * no number yet, and those that are left go into the next wave. */
+/* random_poisson.h: td_draw_poisson for many means at once. All places without a result take their
+ * next counter together (a wave); those that still have none go into the next wave. */
 #ifndef TD_CPU_RANDOM_RANDOM_POISSON_H
 #define TD_CPU_RANDOM_RANDOM_POISSON_H
 

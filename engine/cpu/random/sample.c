@@ -1,5 +1,5 @@
-/* sample.c: Poisson numbers and weighted choices on the CPU: what takes a number of words that
- * depends on the elements, from counters that don't. */
+/* sample.c: Poisson numbers and weighted choices on the CPU. How many words one takes depends on
+ * the elements; its first counter does not, so results do not depend on the threads. */
 #include "engine/core/draw_math.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"

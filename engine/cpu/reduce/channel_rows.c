@@ -1,4 +1,5 @@
-/* channel_rows.c: how rows of few channels become rows of many. */
+/* channel_rows.c: takes several rows of few channels as one row that repeats its channels, so that
+ * vectors are full. */
 #include "engine/cpu/reduce/channel_rows.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* dim_lines.c: lines along a dim brought side by side and back. */
+/* dim_lines.c: copies the lines of a tensor along a dim into contiguous memory and back, where they
+ * don't lie so already. */
 #include "engine/cpu/reduce/dim_lines.h"
 
 #include "engine/ops/make/copy.h"

@@ -1,5 +1,5 @@
-/* dim_lines.h: tensors as lines along one dim that lie side by side, which is how sorts and scans
- * see them. */
+/* dim_lines.h: a tensor as contiguous lines along one dim, one line after the other, which is how
+ * sorts and scans see it. */
 #ifndef TD_CPU_REDUCE_DIM_LINES_H
 #define TD_CPU_REDUCE_DIM_LINES_H
 

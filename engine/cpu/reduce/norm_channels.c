@@ -1,5 +1,5 @@
-/* norm_channels.c: a sample's channels are summed side by side, groups of them are put together,
- * and each channel is mapped by its group's factors. */
+/* norm_channels.c: group normalisation of channels-last tensors as they lie: moments are summed by
+ * channel, joined for each group, and each channel is mapped by its group's factors. */
 #include "engine/cpu/reduce/norm_channels.h"
 
 #include "engine/core/format.h"

@@ -1,4 +1,4 @@
-/* scan.h: what the files of scans share. */
+/* scan.h: what scan.c calls of scan_lines.c. */
 #ifndef TD_CPU_REDUCE_SCAN_H
 #define TD_CPU_REDUCE_SCAN_H
 

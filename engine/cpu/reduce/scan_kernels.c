@@ -1,5 +1,6 @@
-/* scan_kernels.c: the steps of running extremes, of each element type; the elements themselves are
- * kept, so that nothing is converted but what is compared. */
+/* scan_kernels.c: inner loops of running maxima and minima with their places, for each element
+ * type, and running sums of int64. Elements are copied as they are; only what is compared is
+ * converted. */
 #include "engine/cpu/reduce/scan_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"

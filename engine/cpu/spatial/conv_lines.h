@@ -1,4 +1,4 @@
-/* conv_lines.h: where the lines of a convolution's result meet those of its input. */
+/* conv_lines.h: which input each element of a convolution's kernel meets along a dim. */
 #ifndef TD_CPU_SPATIAL_CONV_LINES_H
 #define TD_CPU_SPATIAL_CONV_LINES_H
 

@@ -1,4 +1,4 @@
-/* vec_across.h: one thing of all the lanes of a vector: whether any is set, sums, the largest and
+/* vec_across.h: reductions over the lanes of one vector: whether any is set, sums, the largest and
  * the smallest.
  *
  * In sums each half goes with the other one, then each quarter, and so on, in every instruction

@@ -1,5 +1,5 @@
-/* vec_extremes.h: the greater and lesser of numbers at one instruction each, and marks of the
- * vectors that hold a NaN, which those pass over. */
+/* vec_extremes.h: lane-wise maxima and minima at one instruction each. These pass over NaN, so
+ * vectors that hold one are marked apart. */
 #ifndef TD_CPU_VECTORS_VEC_EXTREMES_H
 #define TD_CPU_VECTORS_VEC_EXTREMES_H
 

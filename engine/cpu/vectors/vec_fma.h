@@ -1,4 +1,4 @@
-/* vec_fma.h: products of vectors that are not rounded on their own. */
+/* vec_fma.h: a * b + c of vectors, rounded once where the set can, and exact products. */
 #ifndef TD_CPU_VECTORS_VEC_FMA_H
 #define TD_CPU_VECTORS_VEC_FMA_H
 

@@ -1,4 +1,4 @@
-/* vec_single.h: a product that is added to a single number, rounded as the set's vectors do it. */
+/* vec_single.h: a + b * c of single numbers, fused exactly where the set's vectors fuse it. */
 #ifndef TD_CPU_VECTORS_VEC_SINGLE_H
 #define TD_CPU_VECTORS_VEC_SINGLE_H
 

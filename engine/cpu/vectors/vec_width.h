@@ -1,5 +1,5 @@
-/* vec_width.h: vectors of as many lanes that are wider or narrower. The compiler's own conversions
- * take a vector to pieces and put it together again. */
+/* vec_width.h: conversions between vectors of equally many lanes, wider or narrower, by the set's
+ * own instructions. The compiler's take a vector to pieces and put it together again. */
 #ifndef TD_CPU_VECTORS_VEC_WIDTH_H
 #define TD_CPU_VECTORS_VEC_WIDTH_H
 

@@ -1,5 +1,6 @@
-/* factor.cu: what stands around decompositions: matrices into columns of doubles and back, what is
- * made of factors, triangles, and what only the elements show. */
+/* factor.cu: kernels before and after cuSOLVER's: matrices into column-major doubles and back,
+ * determinants and cofactors from factors, triangular solves, and which matrices could not be
+ * decomposed. */
 #include "engine/cuda/factor/factor_code.h"
 
 #include "engine/cuda/runtime/groups.cuh"

@@ -1,4 +1,5 @@
-/* combine.c: rows put in the order of their keys, for combine.cu. */
+/* combine.c: sorts rows by their keys, so that combine.cu can combine those of one place in order.
+ */
 #include "engine/cuda/index/combine.h"
 
 bool td_cuda_can_order(int64_t n, int64_t limit) {

@@ -1,6 +1,6 @@
-/* combine.cu: writes elements to places that may be named several times. What lies there and all
- * that goes there become one in the order of the rows, one after the other on one thread, so that
- * results are the same in every run, and the CPU's. */
+/* combine.cu: writes or adds elements at places that may be named several times. One thread
+ * combines all that goes to a place, in the order of the rows, so results are the same bits in
+ * every run, and the CPU's. */
 #include "engine/cuda/index/index.cuh"
 
 /* Elements of a launch: `after` lies closest together. */

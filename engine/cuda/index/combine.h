@@ -1,5 +1,5 @@
-/* combine.h: rows that are written to places named several times, in an order of their own: the
- * same bits in every run. */
+/* combine.h: rows that are written to places named several times, in one fixed order, so that every
+ * run gives the same bits. */
 #ifndef TD_CUDA_INDEX_COMBINE_H
 #define TD_CUDA_INDEX_COMBINE_H
 

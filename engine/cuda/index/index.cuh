@@ -1,4 +1,4 @@
-/* index.cuh: what kernels of places share: checked indices, and two elements that become one. */
+/* index.cuh: what kernels of indexing share: checked indices, and two elements as one. */
 #ifndef TD_CUDA_INDEX_INDEX_CUH
 #define TD_CUDA_INDEX_INDEX_CUH
 

@@ -1,4 +1,4 @@
-/* order.cuh: sums over the threads of a block that stand before one another. */
+/* order.cuh: prefix sums over the threads of a block. */
 #ifndef TD_CUDA_ORDER_ORDER_CUH
 #define TD_CUDA_ORDER_ORDER_CUH
 

@@ -1,5 +1,5 @@
-/* order_code.h: numbers by their keys, equal keys as they stand: what makes writing to the same
- * place several times come out the same in every run. */
+/* order_code.h: a stable radix sort of 32-bit keys with their places. Writes to one place are made
+ * in its order, so that every run gives the same bits. */
 #ifndef TD_CUDA_ORDER_ORDER_CODE_H
 #define TD_CUDA_ORDER_ORDER_CODE_H
 

@@ -1,4 +1,4 @@
-/* sort.h: lines in order, for those who need an order of their own numbers. */
+/* sort.h: sorting lines on the device, for the other files that need an order. */
 #ifndef TD_CUDA_ORDER_SORT_H
 #define TD_CUDA_ORDER_SORT_H
 

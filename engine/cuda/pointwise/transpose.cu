@@ -1,5 +1,5 @@
-/* transpose.cu: turns two dims round by tiles in shared memory, so that reads and writes both run
- * along memory. */
+/* transpose.cu: transposes two dims by tiles in shared memory, so that neighbouring threads read
+ * and write neighbouring elements. */
 #include "engine/cuda/runtime/elements.cuh"
 #include "engine/cuda/runtime/launch.cuh"
 #include "engine/cuda/pointwise/transpose_code.h"

@@ -1,4 +1,4 @@
-/* product.cu: products of matrices that lie anyhow. */
+/* product.cu: matrix products by our own tiles, for any strides. */
 #include "engine/cuda/product/product.cuh"
 
 namespace {

@@ -1,4 +1,4 @@
-/* make.c: progressions, a matrix's part between two diagonals, and draws. */
+/* make.c: progressions, triangles of matrices, and random draws: the host's side. */
 #include "engine/cuda/random/make_code.h"
 #include "engine/cuda/reduce/dim_lines.h"
 #include "engine/ops/make/random.h"

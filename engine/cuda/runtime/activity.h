@@ -1,5 +1,5 @@
-/* activity.h: how this room tells what its devices did (core/activity.h): CUPTI's records where
- * that can be had, else CUDA's events around each function's work (timed.c).
+/* activity.h: how the CUDA module reports what its devices did (core/activity.h): by CUPTI's
+ * records where the library is there, else by CUDA's events around each function's work (timed.c).
  */
 #ifndef TD_CUDA_RUNTIME_ACTIVITY_H
 #define TD_CUDA_RUNTIME_ACTIVITY_H

@@ -1,5 +1,5 @@
-/* shape_choices.h: what libraries chose for shapes, kept: a place for each shape by its bytes,
- * where the last of those that fall there stays. Its user locks it. */
+/* shape_choices.h: a cache of what a library chose for a shape: a hash table by the shape's bytes,
+ * in which a newer shape replaces one of the same slot. Its user locks it. */
 #ifndef TD_CUDA_RUNTIME_SHAPE_CHOICES_H
 #define TD_CUDA_RUNTIME_SHAPE_CHOICES_H
 

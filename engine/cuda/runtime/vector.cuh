@@ -1,5 +1,5 @@
-/* vector.cuh: elements side by side that are read and written at once, and loops that are laid out
- * flat. */
+/* vector.cuh: several neighbouring elements read or written by one access, and unrolled loops.
+ */
 #ifndef TD_CUDA_RUNTIME_VECTOR_CUH
 #define TD_CUDA_RUNTIME_VECTOR_CUH
 

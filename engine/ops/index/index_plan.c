@@ -1,5 +1,5 @@
-/* index_plan.c: the geometry of indexing with tensors: shapes, strides, and whose memory is whose.
- */
+/* index_plan.c: the plan of indexing with tensors, the dtype in which elements that meet at one
+ * place are added up, and copies of what would be read while it is written. */
 #include "engine/ops/index/index.h"
 #include "engine/ops/make/copy.h"
 

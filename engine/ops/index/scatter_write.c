@@ -1,5 +1,5 @@
-/* scatter_write.c: elements put, added and reduced in places that indices and masks name: what is
- * made of scatter, gather and indexing with tensors. */
+/* scatter_write.c: scatter_reduce, index_reduce, index_put, put, masked_scatter, take_along_dim and
+ * argwhere: composites of scatter, gather and indexing with tensors (gather.c, index.c). */
 #include "engine/ops/index/index.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/rule_helpers.h"

@@ -1,5 +1,5 @@
-/* make_like.c: more ways to make tensors: of another's dtype and device, of given strides, powers,
- * and the windows of signal processing. */
+/* make_like.c: more ways to make tensors: new_zeros and its kin, of another tensor's dtype and
+ * device; empty_strided; logspace and vander; and the windows of signal processing. */
 #include "engine/core/modes.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/pointwise/pointwise.h"

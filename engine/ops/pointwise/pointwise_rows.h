@@ -1,4 +1,4 @@
-/* pointwise_rows.h: what the rows of pointwise operators are written with, in every family of them.
+/* pointwise_rows.h: macros for rows of pointwise operators, for every file that has such rows.
  */
 #ifndef TD_OPS_POINTWISE_POINTWISE_ROWS_H
 #define TD_OPS_POINTWISE_POINTWISE_ROWS_H

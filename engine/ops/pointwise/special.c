@@ -1,5 +1,5 @@
-/* special.c: hyperbolic and special functions, what is made of two operands beyond arithmetic, and
- * tests of floats: pointwise rows, and composites of them. */
+/* special.c: hyperbolic, gamma, Bessel and other special functions, further operators of two
+ * operands, nan_to_num and isclose: pointwise rows, and composites of them. */
 #include "engine/ops/pointwise/pointwise_rows.h"
 #include "engine/ops/rule_helpers.h"
 

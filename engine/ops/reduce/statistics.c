@@ -1,5 +1,5 @@
-/* statistics.c: quantiles, moments together, distances, differences, areas, covariances: what is
- * said with sorts, sums and products. */
+/* statistics.c: quantile, aminmax, var_mean, renorm, dist, diff, trapezoid, cov and their kin, as
+ * composites of sorts, sums and products. */
 #include "engine/ops/element_checks.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/rule_helpers.h"

@@ -1,6 +1,6 @@
-/* unique_count.c: which values there are, how often, and where: unique elements and rows, counts,
- * histograms, searches in sorted sequences. Most of it is sorting and comparing with what stands
- * before. */
+/* unique_count.c: unique elements and rows, bincount, histc, searchsorted, bucketize and isin. Most
+ * of them sort, and compare each element with its neighbour.
+ */
 #include "engine/ops/element_checks.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/plan/plan.h"

@@ -1,4 +1,5 @@
-/* cat_split.c: tensors cut into parts, joined, repeated and turned. */
+/* cat_split.c: cat and stack; unbind, chunk and split; tile, flip and roll. What is composed of
+ * these is in repeat_split.c. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/ops/make/copy.h"

@@ -1,5 +1,6 @@
-/* diagonal.c: diagonals and windows as views, tensors written through a view's geometry, places of
- * triangles, and turns of the plane. */
+/* diagonal.c: diagonals and sliding windows as views, with their gradients; diag, diag_embed, trace
+ * and fill_diagonal_; copies with one part replaced (select_scatter and its kin); the places of
+ * triangles; rot90 and flips. */
 #include "engine/core/interrupt.h"
 #include "engine/ops/index/index.h"
 #include "engine/ops/make/copy.h"

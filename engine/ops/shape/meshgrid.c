@@ -1,4 +1,4 @@
-/* meshgrid.c: tensors broadcast against one another, and the places of grids that vectors span. */
+/* meshgrid.c: broadcast_tensors, meshgrid, cartesian_prod and combinations. */
 #include "engine/core/memory.h"
 #include "engine/ops/rule_helpers.h"
 

@@ -1,5 +1,5 @@
-/* repeat_split.c: tensors repeated, joined in rows, columns and blocks, and cut at places: what is
- * made of views, cat and index_select. */
+/* repeat_split.c: composites of views, cat and index_select: repeat and repeat_interleave; hstack,
+ * vstack and their kin, block_diag; atleast_1d to 3d; tensor_split, hsplit and their kin. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/ops/element_checks.h"

@@ -1,5 +1,5 @@
-/* restride.c: tensors laid over memory with any strides, and back. as_strided sees x's storage
- * anew; its gradient goes through a stretch of memory that both x and what was seen are laid over.
+/* restride.c: as_strided and its gradient. The gradient is written into a stretch of memory by the
+ * strides of the result, added where elements meet, and read from there by the strides of x.
  */
 #include "engine/ops/index/index.h"
 #include "engine/ops/make/copy.h"

@@ -1,4 +1,5 @@
-/* shape.c: the table of the shape family: views (view.c), what is made of views, and triangles. */
+/* shape.c: the rows of views, whose geometry is in view.c; composites of views, such as reshape and
+ * flatten; tril and triu; gradients of slices and of expanded tensors. */
 #include "engine/ops/shape/shape.h"
 
 #include "engine/ops/make/copy.h"

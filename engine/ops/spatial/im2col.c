@@ -1,5 +1,5 @@
-/* im2col.c: the windows of images as columns of a matrix, and columns added up to images. Each is
- * the gradient of the other. */
+/* im2col.c: im2col lays the windows of images out as the columns of a matrix; col2im adds columns
+ * up to images. Each is the gradient of the other. */
 #include "engine/ops/index/index.h"
 #include "engine/ops/spatial/spatial.h"
 

@@ -1,4 +1,5 @@
-/* max_pool.c: maxima over windows of one to three dims, where they were found, and the way back. */
+/* max_pool.c: max pooling over one to three dims with the places of the maxima, its gradient, and
+ * max_unpool. */
 #include "engine/core/modes.h"
 #include "engine/ops/spatial/spatial.h"
 

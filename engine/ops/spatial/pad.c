@@ -1,5 +1,6 @@
-/* pad.c: longer and shorter dims: constants or elements of the input before and behind, and what
- * only moves elements among channels and places: shuffles, windows as columns and back. */
+/* pad.c: pad: constants before and behind here, other modes by `extend` (resample.c); and
+ * pixel_shuffle, pixel_unshuffle and channel_shuffle, which only move elements among channels and
+ * places. Windows as columns are im2col.c's. */
 #include "engine/ops/spatial/spatial.h"
 
 #include <string.h>
