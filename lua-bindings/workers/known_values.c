@@ -3,6 +3,7 @@
 #include "lua-bindings/workers/known_values.h"
 
 #include <lauxlib.h>
+#include <stdbool.h>
 #include <string.h>
 
 static const char names_key = 0, size_key = 0;
@@ -37,11 +38,7 @@ static bool is_standard(const char *module) {
 
 /* Has every state the field on top of a table of this name? */
 static bool is_everywhere(lua_State *L, const char *within) {
-    if (!is_standard(within))
-        return true;
-    if (!lua_iscfunction(L, -1) && !lua_isuserdata(L, -1))
-        return false;
-    return strcmp(within, "_G") != 0 || !lua_isuserdata(L, -1);
+    return !is_standard(within) || lua_iscfunction(L, -1);
 }
 
 /* names[value] = name, for the value on top; false where it has one. */
@@ -82,8 +79,8 @@ static void walk_level(lua_State *L, int names, int now, int next) {
     lua_pop(L, 1);
 }
 
-/* Push the table value -> name, made anew when modules have been loaded since. */
-static void push_names(lua_State *L) {
+/* It is made anew when modules have been loaded since. */
+void tide_push_known_names(lua_State *L) {
     int top = lua_gettop(L);
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_Integer size = fields_of(L, top + 1);
@@ -115,27 +112,8 @@ static void push_names(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &names_key);
     lua_pushinteger(L, size);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &size_key);
-    lua_replace(L, top + 1);
+    lua_copy(L, names, top + 1);
     lua_settop(L, top + 1);
-}
-
-bool tide_push_known(lua_State *L, int index) {
-    if (!has_identity(L, index))
-        return false;
-    index = lua_absindex(L, index);
-    push_names(L);
-    lua_pushvalue(L, index);
-    bool found = lua_rawget(L, -2) == LUA_TSTRING;
-    lua_remove(L, -2);
-    if (!found)
-        lua_pop(L, 1);
-    return found;
-}
-
-bool tide_is_known(lua_State *L, int index) {
-    bool found = tide_push_known(L, index);
-    lua_pop(L, found);
-    return found;
 }
 
 void tide_push_known_named(lua_State *L, const char *name, size_t len) {

@@ -5,13 +5,10 @@
 #define TIDE_LUA_WORKERS_KNOWN_VALUES_H
 
 #include <lua.h>
-#include <stdbool.h>
 #include <stddef.h>
 
-/* Push the name of the value at a stack index ("tide.nn.Linear", "string.format", "_G"); false, and
- * nothing is pushed, where it has none. */
-bool tide_push_known(lua_State *L, int index);
-bool tide_is_known(lua_State *L, int index);
+/* Push the table from these values to their names ("tide.nn.Linear", "string.format", "_G"). */
+void tide_push_known_names(lua_State *L);
 
 /* Push what has that name here: the first word is a module, which is loaded where it isn't. Raises
  * an error where nothing has it. */

@@ -75,20 +75,21 @@ void tide_parcel_free(tide_parcel *parcel) {
 
 /* ---- packing ---- */
 
-/* How a value was reached: within what, and there as what. */
+/* How a value was reached: within what, and there as what. Where it has a name, that is `name`, or
+ * the key at a stack index; `function` is the stack index of the function whose upvalue it is. */
 typedef struct step {
     const struct step *within;
-    const char *what;     /* "upvalue", "field", "argument", ... */
-    const char *name;     /* NULL: none */
-    const void *function; /* its address where the step leads out of one, for its source: a stack
-                             index follows */
-    int index;
+    const char *what; /* "upvalue", "field", "value", ... */
+    const char *name;
+    int key, function;
 } step;
 
+/* Stack indices of tables, and how many numbers were given. */
 typedef struct packer {
     tide_parcel *parcel;
-    int seen;    /* stack index of the table value -> number */
-    int globals; /* of the table name -> true: globals that go along */
+    int known;   /* value -> name that every state has it under */
+    int seen;    /* value -> number */
+    int globals; /* names of globals that go along: as a list, and name -> true */
     lua_Integer count;
 } packer;
 
@@ -99,43 +100,51 @@ static void require_memory(lua_State *L, bool ok) {
         luaL_error(L, "out of memory");
 }
 
-/* "upvalue 'file' of function at data.lua:12, argument 1": from the inside out. */
+static void add_name(lua_State *L, luaL_Buffer *b, const step *s) {
+    char text[80];
+    if (s->name)
+        snprintf(text, sizeof text, " '%.60s'", s->name);
+    else if (s->key && lua_type(L, s->key) == LUA_TSTRING)
+        snprintf(text, sizeof text, " '%.60s'", lua_tostring(L, s->key));
+    else if (s->key && lua_isinteger(L, s->key))
+        snprintf(text, sizeof text, " '%lld'", (long long)lua_tointeger(L, s->key));
+    else
+        return;
+    luaL_addstring(b, text);
+}
+
+static void add_function(lua_State *L, luaL_Buffer *b, const step *s) {
+    lua_Debug ar;
+    char text[160];
+    lua_pushvalue(L, s->function);
+    lua_getinfo(L, ">S", &ar);
+    snprintf(text, sizeof text, " of the function at %.100s:%d", ar.short_src, ar.linedefined);
+    luaL_addstring(b, text);
+}
+
+/* "upvalue 'file' (userdata) of the function at data.lua:12, value '1'": from the inside out. */
 static int refuse(lua_State *L, const char *what, const step *way) {
     luaL_Buffer b;
+    char text[160];
     luaL_buffinit(L, &b);
     luaL_addstring(&b, "can't go to a worker: ");
-    luaL_addstring(&b, way->what);
-    bool first = true;
     for (const step *s = way; s; s = s->within) {
-        char text[160];
-        if (!first) {
-            luaL_addstring(&b, ", ");
-            luaL_addstring(&b, s->what);
-        }
-        if (s->name) {
-            snprintf(text, sizeof text, " '%.60s'", s->name);
-            luaL_addstring(&b, text);
-        }
-        if (first) {
+        luaL_addstring(&b, s == way ? "" : ", ");
+        luaL_addstring(&b, s->what);
+        add_name(L, &b, s);
+        if (s == way) {
             snprintf(text, sizeof text, " (%.120s)", what);
             luaL_addstring(&b, text);
         }
-        if (s->function) {
-            lua_Debug ar;
-            lua_pushvalue(L, s->index);
-            lua_getinfo(L, ">S", &ar);
-            snprintf(text, sizeof text, " of the function at %.100s:%d", ar.short_src,
-                     ar.linedefined);
-            luaL_addstring(&b, text);
-        }
-        first = false;
+        if (s->function)
+            add_function(L, &b, s);
     }
     luaL_pushresult(&b);
     return tide_error(L, "%s", lua_tostring(L, -1));
 }
 
-/* Is the value at the top of the stack under a number already? Then it goes as that, else it gets
- * the next. */
+/* Is the value at a stack index under a number already? Then it goes as that, else it gets the
+ * next. */
 static bool is_again(lua_State *L, packer *p, int index) {
     lua_pushvalue(L, index);
     if (lua_rawget(L, p->seen) == LUA_TNUMBER) {
@@ -174,19 +183,12 @@ static void pack_table(lua_State *L, packer *p, int index, const step *way, int 
     require_memory(L, put_tag(p->parcel, TABLE));
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
         int value = lua_gettop(L);
-        char number[32];
-        const char *name =
-            lua_type(L, value - 1) == LUA_TSTRING ? lua_tostring(L, value - 1) : NULL;
-        if (lua_isinteger(L, value - 1)) {
-            snprintf(number, sizeof number, "%lld", (long long)lua_tointeger(L, value - 1));
-            name = number;
-        }
-        pack(L, p, value - 1, &(step){way, "key", name, NULL, 0}, depth);
-        pack(L, p, value, &(step){way, "field", name, NULL, 0}, depth);
+        pack(L, p, value - 1, &(step){way, "key", .key = value - 1}, depth);
+        pack(L, p, value, &(step){way, "field", .key = value - 1}, depth);
     }
     require_memory(L, put_tag(p->parcel, END));
     if (lua_getmetatable(L, index)) {
-        pack(L, p, lua_gettop(L), &(step){way, "metatable", NULL, NULL, 0}, depth);
+        pack(L, p, lua_gettop(L), &(step){.within = way, .what = "metatable"}, depth);
         lua_pop(L, 1);
     } else {
         require_memory(L, put_tag(p->parcel, NIL));
@@ -198,6 +200,27 @@ static int write_dump(lua_State *L, const void *bytes, size_t n, void *ud) {
     return !put_bytes(ud, bytes, n);
 }
 
+static bool is_known(lua_State *L, const packer *p, int index) {
+    lua_pushvalue(L, index);
+    bool known = lua_rawget(L, p->known) != LUA_TNIL;
+    lua_pop(L, 1);
+    return known;
+}
+
+/* The name at a stack index, once. */
+static void add_global(lua_State *L, const packer *p, int index) {
+    lua_pushvalue(L, index);
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, p->globals) == LUA_TNIL) {
+        lua_pushvalue(L, -2);
+        lua_pushboolean(L, 1);
+        lua_rawset(L, p->globals);
+        lua_pushvalue(L, -2);
+        lua_rawseti(L, p->globals, (lua_Integer)lua_rawlen(L, p->globals) + 1);
+    }
+    lua_pop(L, 2);
+}
+
 /* The script's own globals among those that code in this dump may name: short strings in it are a
  * byte of length and the bytes. They go along with the parcel. */
 static void note_globals(lua_State *L, packer *p, size_t from) {
@@ -205,16 +228,13 @@ static void note_globals(lua_State *L, packer *p, size_t from) {
     for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
         size_t len;
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tolstring(L, -2, &len) : NULL;
-        if (!name || len == 0 || len > 100 || tide_is_known(L, -1))
-            continue;
         char sought[104];
+        if (!name || len == 0 || len > 100 || is_known(L, p, -1))
+            continue;
         sought[0] = (char)(0x80 | (len + 1));
         memcpy(sought + 1, name, len);
-        if (memmem(p->parcel->bytes + from, p->parcel->size - from, sought, len + 1)) {
-            lua_pushvalue(L, -2);
-            lua_pushboolean(L, 1);
-            lua_rawset(L, p->globals);
-        }
+        if (memmem(p->parcel->bytes + from, p->parcel->size - from, sought, len + 1))
+            add_global(L, p, -2);
     }
     lua_pop(L, 1);
 }
@@ -235,8 +255,8 @@ static void pack_function(lua_State *L, packer *p, int index, const step *way, i
         const char *name = lua_getupvalue(L, index, k);
         if (!name)
             break;
-        pack(L, p, lua_gettop(L),
-             &(step){way, "upvalue", *name ? name : "?", lua_topointer(L, index), index}, depth);
+        pack(L, p, lua_gettop(L), &(step){way, "upvalue", *name ? name : "?", .function = index},
+             depth);
         lua_pop(L, 1);
     }
     require_memory(L, put_tag(p->parcel, END));
@@ -269,7 +289,9 @@ static void pack(lua_State *L, packer *p, int index, const step *way, int depth)
         break;
     }
     default:
-        if (tide_push_known(L, index)) {
+        if (is_known(L, p, index)) {
+            lua_pushvalue(L, index);
+            lua_rawget(L, p->known);
             const char *name = lua_tolstring(L, -1, &len);
             require_memory(L, put_text(to, KNOWN, name, len));
             lua_pop(L, 1);
@@ -288,72 +310,49 @@ static void pack(lua_State *L, packer *p, int index, const step *way, int depth)
     require_memory(L, ok);
 }
 
-/* Globals that go along name others in their turn. */
+/* Those that go along name others in their turn, which the list gets at its end. */
 static void pack_globals(lua_State *L, packer *p) {
-    lua_newtable(L);
-    int done = lua_gettop(L);
-    for (bool more = true; more;) {
-        more = false;
-        lua_pushnil(L);
-        while (lua_next(L, p->globals)) {
-            lua_pop(L, 1);
-            lua_pushvalue(L, -1);
-            bool known = lua_rawget(L, done) != LUA_TNIL;
-            lua_pop(L, 1);
-            if (known)
-                continue;
-            more = true;
-            break; /* the table grows while it is packed: begin anew */
-        }
-        if (!more)
-            break;
-        int name = lua_gettop(L);
-        lua_pushvalue(L, name);
-        lua_pushboolean(L, 1);
-        lua_rawset(L, done);
-        lua_pushglobaltable(L);
-        lua_pushvalue(L, name);
-        lua_rawget(L, -2);
+    lua_pushglobaltable(L);
+    int globals = lua_gettop(L);
+    for (lua_Integer k = 1; lua_rawgeti(L, p->globals, k) == LUA_TSTRING; k++) {
         size_t len;
-        const char *text = lua_tolstring(L, name, &len);
-        require_memory(L, put_text(p->parcel, GLOBALS, text, len));
-        pack(L, p, lua_gettop(L), &(step){NULL, "global", text, NULL, 0}, 0);
-        lua_settop(L, done);
+        const char *name = lua_tolstring(L, -1, &len);
+        require_memory(L, put_text(p->parcel, GLOBALS, name, len));
+        lua_pushvalue(L, -1);
+        lua_rawget(L, globals);
+        pack(L, p, lua_gettop(L), &(step){.what = "global", .name = name}, 0);
+        lua_settop(L, globals);
     }
-    lua_pop(L, 1);
+    lua_pop(L, 2);
 }
 
-typedef struct request {
-    tide_parcel *parcel;
-    int n;
-} request;
-
-/* (request, values...): packs them; whatever is raised, the parcel is the caller's to free. */
+/* (parcel, values...): packs them; whatever is raised, the parcel is the caller's to free. */
 static int pack_all(lua_State *L) {
-    request *r = lua_touserdata(L, 1);
-    packer p = {.parcel = r->parcel};
-    lua_newtable(L);
-    p.seen = lua_gettop(L);
-    lua_newtable(L);
-    p.globals = lua_gettop(L);
+    packer p = {.parcel = lua_touserdata(L, 1)};
     char number[16];
-    for (int k = 2; k < p.seen; k++) {
+    int top = lua_gettop(L);
+    tide_push_known_names(L);
+    lua_newtable(L);
+    lua_newtable(L);
+    p.known = top + 1;
+    p.seen = top + 2;
+    p.globals = top + 3;
+    for (int k = 2; k <= top; k++) {
         snprintf(number, sizeof number, "%d", k - 1);
-        pack(L, &p, k, &(step){NULL, "value", number, NULL, 0}, 0);
+        pack(L, &p, k, &(step){.what = "value", .name = number}, 0);
     }
     pack_globals(L, &p);
     return 0;
 }
 
 void tide_parcel_pack(lua_State *L, tide_parcel *parcel, int first) {
-    int top = lua_gettop(L);
-    request r = {parcel, top - first + 1};
-    luaL_checkstack(L, r.n + 4, "too many values");
+    int top = lua_gettop(L), n = top - first + 1;
+    luaL_checkstack(L, n + 4, "too many values");
     tide_push_function(L, pack_all, 0);
-    lua_pushlightuserdata(L, &r);
+    lua_pushlightuserdata(L, parcel);
     for (int k = first; k <= top; k++)
         lua_pushvalue(L, k);
-    if (lua_pcall(L, 1 + r.n, 0, 0) != LUA_OK) {
+    if (lua_pcall(L, 1 + n, 0, 0) != LUA_OK) {
         tide_parcel_free(parcel);
         lua_error(L);
     }

@@ -161,7 +161,8 @@ static tide_job_end run(lua_State *L, tide_job *job) {
 static void end_job(tide_pool *pool, tide_job *job, tide_job_end end) {
     pthread_mutex_lock(&pool->lock);
     job->worker = NULL;
-    job->end = job->stopped && end != TIDE_JOB_RETURNED ? TIDE_JOB_STOPPED : end;
+    bool stopped = job->stopped || pool->closing;
+    job->end = stopped && end != TIDE_JOB_RETURNED ? TIDE_JOB_STOPPED : end;
     pthread_cond_broadcast(&pool->ended);
     pthread_mutex_unlock(&pool->lock);
     tide_job_release(job); /* the queue's */

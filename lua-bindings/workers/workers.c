@@ -48,22 +48,19 @@ static int new_pool(lua_State *L) {
     return 1;
 }
 
-static int close_pool(lua_State *L) {
-    tide_pool **pool = luaL_checkudata(L, 1, pool_type);
-    if (*pool) {
-        tide_pool_close(*pool);
-        tide_pool_release(*pool);
-    }
-    *pool = NULL;
-    return 0;
-}
-
 static int drop_pool(lua_State *L) {
     tide_pool **pool = luaL_checkudata(L, 1, pool_type);
     if (*pool)
         tide_pool_release(*pool);
     *pool = NULL;
     return 0;
+}
+
+static int close_pool(lua_State *L) {
+    tide_pool **pool = luaL_checkudata(L, 1, pool_type);
+    if (*pool)
+        tide_pool_close(*pool);
+    return drop_pool(L);
 }
 
 /* (pool, function, arguments...): a job. */
@@ -88,7 +85,7 @@ static int submit(lua_State *L) {
 static tide_job *check_job(lua_State *L) {
     tide_job **job = luaL_checkudata(L, 1, job_type);
     if (!*job)
-        tide_error(L, "the result was taken already");
+        tide_error(L, "this job was collected");
     return *job;
 }
 

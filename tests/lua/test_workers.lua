@@ -83,6 +83,18 @@ t.test("what_is_known_everywhere_goes_by_its_name", function()
     end)
 end)
 
+t.test("names_are_found_at_once_when_modules_have_been_loaded", function()
+    with_pool(1, function(pool)
+        for k = 1, 3 do
+            package.loaded["module_of_the_test_" .. k] = {}
+            t.eq(pool:submit(math.sin, 0):get(), 0.0)
+        end
+        for k = 1, 3 do
+            package.loaded["module_of_the_test_" .. k] = nil
+        end
+    end)
+end)
+
 t.test("tensors_share_their_memory", function()
     local x = tide.zeros(1000)
     local y = with_pool(1, function(pool)
@@ -230,6 +242,16 @@ t.test("a_job_that_loops_is_stopped_and_the_worker_lives", function()
         fails(function() kernel:get() end, "stopped")
         t.eq(pool:submit(function() return 2 end):get(), 2)
     end)
+end)
+
+t.test("a_job_that_runs_when_its_pool_is_closed_was_stopped", function()
+    local pool, begun = tide.workers { n = 1 }, tide.zeros(20)
+    local job = pool:submit(function(x) x:fill_(1) while true do end end, begun)
+    while begun[1]:item() == 0 do
+        tide.sleep(0.001)
+    end
+    pool:close()
+    fails(function() job:get() end, "stopped")
 end)
 
 t.test("a_closed_pool_takes_no_jobs_and_closes_twice", function()
