@@ -15,4 +15,12 @@ void tide_lua_close(lua_State *L);
  * the state's allocator first. */
 int luaopen_tide(lua_State *L);
 
+/* Push a part of Tide's own modules ("doctor.report": lua/doctor/report.lua), loaded when it isn't;
+ * the tide table is at the top. */
+static inline void tide_push_part(lua_State *L, const char *name) {
+    lua_getfield(L, -1, "_require");
+    lua_pushstring(L, name);
+    lua_call(L, 1, 1);
+}
+
 #endif

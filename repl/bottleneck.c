@@ -5,6 +5,8 @@
 #include "repl/protected.h"
 #include "repl/session/eval.h"
 
+#include "lua-bindings/tide_lua.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,9 +33,7 @@ typedef struct run {
 /* (name, ...): a function of tide._require("profiler.bottleneck"). Returns its value. */
 static int call_bottleneck(lua_State *L) {
     tide_session_push_tide(L);
-    lua_getfield(L, -1, "_require");
-    lua_pushliteral(L, "profiler.bottleneck");
-    lua_call(L, 1, 1);
+    tide_push_part(L, "profiler.bottleneck");
     lua_getfield(L, -1, lua_tostring(L, 1));
     lua_replace(L, 1);
     lua_pop(L, 2);

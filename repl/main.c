@@ -7,6 +7,8 @@
 #include "repl/session/session.h"
 #include "repl/terminal.h"
 
+#include "lua-bindings/tide_lua.h"
+
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -257,17 +259,16 @@ static int run_input(tide_session *s, bool shows, options *o) {
     return code;
 }
 
-/* (name, argument): the table of lines that the tide table's function of that name gives. */
+/* (name, argument): the table of lines that a function gives: a field of the tide table, or a part
+ * of its modules. */
 static int push_lines(lua_State *L) {
     const char *name = lua_tostring(L, 1);
     if (!tide_session_push_tide(L))
         return luaL_error(L, "the bindings tell nothing");
-    bool part = strchr(name, '.') != NULL;
-    lua_getfield(L, -1, part ? "_require" : name);
-    if (part) {
-        lua_pushvalue(L, 1);
-        lua_call(L, 1, 1);
-    }
+    if (strchr(name, '.'))
+        tide_push_part(L, name);
+    else
+        lua_getfield(L, -1, name);
     lua_pushvalue(L, 2);
     lua_call(L, 1, 1);
     luaL_checktype(L, -1, LUA_TTABLE);
@@ -305,9 +306,7 @@ static int call_doctor(lua_State *L) {
     doctor_call *c = lua_touserdata(L, 1);
     luaL_checkstack(L, c->npaths + 4, "too many files");
     tide_session_push_tide(L);
-    lua_getfield(L, -1, "_require");
-    lua_pushliteral(L, "doctor.report");
-    lua_call(L, 1, 1);
+    tide_push_part(L, "doctor.report");
     lua_pushstring(L, c->form);
     lua_pushstring(L, c->cpu);
     for (int k = 0; k < c->npaths; k++)

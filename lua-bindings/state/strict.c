@@ -66,9 +66,7 @@ bool tide_push_pytorch(lua_State *L, const char *path, tide_pytorch_words words)
     int top = lua_gettop(L);
     luaL_checkstack(L, 8, NULL);
     push_tide(L);
-    lua_getfield(L, -1, "_require");
-    lua_pushliteral(L, "help.pytorch");
-    lua_call(L, 1, 1);
+    tide_push_part(L, "help.pytorch");
     lua_getfield(L, -1, names[words]);
     lua_pushstring(L, path);
     lua_call(L, 1, 1);
