@@ -5,7 +5,7 @@
 -- or trains on ("images"). Time is the device's, between two events around as many calls as fill a batch. With
 -- TIDE_BENCH_TINY set sizes are tiny and batches few, to see that everything runs.
 local TINY = os.getenv "TIDE_BENCH_TINY"
-local MIN_BATCH, BATCHES = TINY and 0 or 0.05, TINY and 3 or 15
+local MIN_BATCH, BATCHES = TINY and 0 or 0.02, TINY and 3 or 9
 local nn, optim = tide.nn, tide.optim
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 local bench = dofile(here .. "bench.lua")
@@ -32,11 +32,13 @@ local function time_batch(fn, loops)
     return from:elapsed_time(to) / 1000
 end
 
--- `facts`: what a call does, {bytes = n}, {flops = n} or {images = n}.
+-- `facts`: what a call does, {bytes = n}, {flops = n} or {images = n}. What is trained on images also tells its peak of
+-- the device's memory.
 local function case(name, fn, facts)
     if not chosen(name) then
         return
     end
+    tide.cuda.reset_peak_memory_stats()
     for _ = 1, TINY and 1 or 3 do
         fn()
     end
@@ -53,6 +55,9 @@ local function case(name, fn, facts)
         times[1], times[(3 * BATCHES + 3) // 4] - times[(BATCHES + 3) // 4])
     for key, value in pairs(facts or {}) do
         text = text .. (', "%s": %.0f'):format(key, value)
+    end
+    if facts and facts.images then
+        text = text .. (', "peak_bytes": %d'):format(tide.cuda.max_memory_allocated())
     end
     print(text .. "}")
     io.stdout:flush()

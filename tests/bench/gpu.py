@@ -13,7 +13,7 @@ from torch import nn
 import models
 from bench import TINY, chosen
 
-MIN_BATCH, BATCHES = (0, 3) if TINY else (0.05, 15)
+MIN_BATCH, BATCHES = (0, 3) if TINY else (0.02, 9)
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"
 SIDE = 32 if TINY else 10000
@@ -38,12 +38,16 @@ def time_batch(fn, loops):
 def case(name, fn, **facts):
     if not chosen(name):
         return
+    if ON_GPU:
+        torch.cuda.reset_peak_memory_stats()
     for _ in range(1 if TINY else 3):
         fn()
     loops = 1
     while time_batch(fn, loops) < MIN_BATCH:
         loops *= 2
     times = sorted(time_batch(fn, loops) / loops for _ in range(BATCHES))
+    if ON_GPU and "images" in facts:
+        facts["peak_bytes"] = torch.cuda.max_memory_allocated()
     iqr = times[(3 * BATCHES - 1) // 4] - times[(BATCHES - 1) // 4]
     print(json.dumps({"case": name, "median_s": times[BATCHES // 2], "min_s": times[0], "iqr_s": iqr, **facts}), flush=True)
 
