@@ -186,7 +186,8 @@ static int info(lua_State *L) {
         td_backend_facts facts =
             backend && backend->describe ? backend->describe(0) : (td_backend_facts){0};
         if (facts.kernels)
-            LINE("%s: %s kernels, %s", backend->name, facts.kernels, facts.libraries);
+            LINE("%s: %s kernels%s%s", backend->name, facts.kernels, *facts.libraries ? ", " : "",
+                 facts.libraries);
     }
     if (td_device_absence(TD_CUDA))
         LINE("cuda: no device (%s)", td_device_absence(TD_CUDA));

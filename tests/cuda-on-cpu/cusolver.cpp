@@ -306,12 +306,15 @@ cusolverStatus_t gesvdj(cusolverDnHandle_t handle, cusolverEigMode_t job, bool e
     if (cusolverStatus_t status = c.refuse(!fits(a), m, n))
         return status;
     char letter = job == CUSOLVER_EIG_MODE_NOVECTOR ? 'N' : econ ? 'S' : 'A';
-    bool vectors = letter != 'N';
-    matrix<T> sv = column(values, k), u{U, m, vectors ? (econ ? k : m) : 0, ldu};
-    matrix<T> v{V, n, vectors ? (econ ? k : n) : 0, ldv};
+    bool vectors = letter != 'N'; /* the room for them is worked in without them, too */
+    matrix<T> sv = column(values, k), u{U, m, econ ? k : m, ldu}, v{V, n, econ ? k : n, ldv};
     c.check("A", a), c.check("S", sv), c.check("U", u), c.check("V", v);
     return c.queue(info, [=] {
         singular s = decompose_by_halves(a, letter);
+        if (!vectors) {
+            s.u.assign((size_t)m * (size_t)u.cols, NAN);
+            s.vt.assign((size_t)n * (size_t)v.cols, NAN);
+        }
         sv.write(s.values), u.write(s.u), v.write_turned(s.vt);
         return s.info;
     });

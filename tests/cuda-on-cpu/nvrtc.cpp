@@ -3,6 +3,7 @@
 #include "include/nvrtc.h"
 #include "runtime.h"
 
+#include <atomic>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -268,11 +269,21 @@ nvrtcResult nvrtcVersion(int *major, int *minor) {
     return NVRTC_SUCCESS;
 }
 
+/* What the library keeps is made with its first program and goes when the process ends: no program
+ * may be compiled then. */
+static std::atomic<bool> gone;
+static void keep_until_the_end() {
+    static struct kept {
+        ~kept() { gone = true; }
+    } kept;
+}
+
 nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *text, const char *name,
                                int nheaders, const char *const *headers, const char *const *names) {
     (void)name;
     if (!program || !text || nheaders < 0)
         return NVRTC_ERROR_INVALID_INPUT;
+    keep_until_the_end();
     *program = new _nvrtcProgram{text, "", "", {}};
     for (int k = 0; k < nheaders; k++)
         (*program)->headers.emplace_back(names[k], headers[k]);
@@ -296,7 +307,10 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int noptions, const char *
             program->log = std::string("error: unrecognized option ") + options[k];
             return NVRTC_ERROR_INVALID_OPTION;
         }
-    return compile(program, words);
+    nvrtcResult result = compile(program, words);
+    if (gone)
+        die("a program is compiled while the process ends");
+    return result;
 }
 
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t *bytes) {

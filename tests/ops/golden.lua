@@ -10,6 +10,7 @@ local FAMILIES = { "pointwise", "reduce", "products", "losses", "shapes", "indic
 local PERIOD = 97
 -- Where the tensors of the data are put: nil, or another device whose operators shall give the same.
 local DEVICE = os.getenv "TIDE_GOLDEN_DEVICE"
+golden.on_device = DEVICE ~= nil
 tide.backends.cudnn.allow_tf32 = false -- true at the start: ten bits of mantissa are too few to compare
 -- The same values where work is cut in parts by the shapes alone.
 tide.use_deterministic_algorithms(os.getenv "TIDE_GOLDEN_DETERMINISTIC" ~= nil)
@@ -153,6 +154,9 @@ local function close(a, b, tolerance)
     elseif type(a) ~= "number" or type(b) ~= "number" then
         return false
     end
+    if tolerance.signless then
+        a, b = math.abs(a), math.abs(b)
+    end
     return a ~= a and b ~= b or math.abs(a - b) <= tolerance.relative * math.abs(b) + tolerance.absolute
 end
 
@@ -186,7 +190,7 @@ end
 
 --- compare(got, v, tolerance): nil where a tensor's elements, row by row, are the values of the data;
 -- otherwise the first that isn't. tolerance: {relative, absolute, zeros = whether 0 and -0 differ, finite = only
--- numbers are compared}.
+-- numbers are compared, signless = without their signs}.
 function golden.compare(got, v, tolerance)
     local n = got:numel()
     if n == 0 then

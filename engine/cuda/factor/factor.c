@@ -326,13 +326,14 @@ typedef struct part {
 static td_status make_room(job *j) {
     td_factoring kind = j->plan->kind;
     bool cofactor = kind == TD_FACTOR_COFACTOR, singular = cofactor || kind == TD_FACTOR_SVD;
-    bool square = cofactor || j->plan->full, vectors = cofactor || j->plan->out[0];
+    bool square = cofactor || j->plan->full;
     int64_t most = j->m > j->n ? j->m : j->n, ints = j->batch * (j->least + 3);
-    int64_t u_columns = !vectors ? 0 : square ? j->m : j->least;
+    int64_t u_columns =
+        square ? j->m : j->least; /* the library writes there for values alone, too */
     part parts[] = {
         {&j->a, j->m, kind == TD_FACTOR_QR ? most : j->n},
         {&j->b, singular ? j->m : j->n, singular ? u_columns : j->k},
-        {&j->c, j->n, singular && vectors ? j->n : 0},
+        {&j->c, j->n, singular ? j->n : 0},
         {&j->values, j->least, 1},
         {&j->others, kind == TD_FACTOR_DET ? 3 : j->least, kind == TD_FACTOR_DET || cofactor}};
     size_t doubles = 0;

@@ -46,11 +46,12 @@ static int q(void *handle, td_solver_call *c) {
                                  c->info);
 }
 
-/* By Jacobi's method, which takes matrices of any shape; its accuracy is the library's default. */
+/* By Jacobi's method, which takes matrices of any shape; its accuracy is the library's default. The
+ * vectors' room is written where only values are asked for, too. */
 static int svd(void *handle, td_solver_call *c) {
     static gesvdjInfo_t defaults;
     int bad = defaults ? 0 : (int)cusolverDnCreateGesvdjInfo(&defaults),
-        economical = c->mode == 'S';
+        economical = c->mode != 'A';
     cusolverEigMode_t mode = c->mode == 'N' ? CUSOLVER_EIG_MODE_NOVECTOR : CUSOLVER_EIG_MODE_VECTOR;
     if (bad)
         return bad;

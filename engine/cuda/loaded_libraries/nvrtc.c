@@ -4,6 +4,12 @@
 #include <nvrtc.h>
 #include <stdio.h>
 
+static void prepare(void) {
+    nvrtcProgram program = NULL;
+    if (nvrtcCreateProgram(&program, "", "td_nothing.cu", 0, NULL, NULL) == NVRTC_SUCCESS)
+        (void)nvrtcDestroyProgram(&program);
+}
+
 static int compile(const char *text, int nheaders, const char *const *headers,
                    const char *const *names, int capability, void **out) {
     char architecture[40];
@@ -41,4 +47,4 @@ static void drop(void *program) {
 
 extern const td_late_nvrtc td_late_nvrtc_calls;
 const td_late_nvrtc td_late_nvrtc_calls = {
-    .compile = compile, .size = size_of, .read = read_image, .drop = drop};
+    .prepare = prepare, .compile = compile, .size = size_of, .read = read_image, .drop = drop};

@@ -112,11 +112,19 @@ static int capability_of(int device) {
     return known[device];
 }
 
-/* With the lock held. */
+static void end(void);
+
+/* With the lock held. What is to be done at exit is asked for behind what the compiler itself asked
+ * for, and so is done before the compiler goes: its thread may be at work. */
 static bool has_compiler(void) {
     static td_cuda_late library = {.file = TD_CUDA_NVRTC, .symbol = TD_LATE_NVRTC};
+    static bool asked;
     compiler = td_cuda_late_table(&library);
-    return compiler != NULL;
+    if (compiler && !asked) {
+        compiler->prepare();
+        asked = atexit(end) == 0;
+    }
+    return compiler != NULL && asked;
 }
 
 /* ---- keys ---- */
@@ -341,7 +349,6 @@ static void begin_to_compile(program *p, const td_cu_code *code, const td_cuda_f
 
 const void *td_cuda_kernel(int device, const td_cu_code *code, const td_cuda_form *form,
                            int64_t elements) {
-    static bool asked;
     when wanted = when_to_compile();
     int capability = wanted == NEVER || !LOADS ? 0 : capability_of(device);
     key k;
@@ -349,8 +356,6 @@ const void *td_cuda_kernel(int device, const td_cu_code *code, const td_cuda_for
         return NULL;
     make_key(&k, code, form, capability);
     pthread_mutex_lock(&lock);
-    if (!asked)
-        asked = atexit(end) == 0;
     program *p = find_program(&k, device);
     if (p && p->state == COUNTED) {
         p->runs++;

@@ -356,38 +356,100 @@ cudaError_t td_cu_run_channel_sums(const td_cu_reduction *s, const td_cu_channel
 
 /* ---- maps by channel ---- */
 
+/* What is multiplied and added in one channel. */
+template <typename W> struct td_channel { W g, mean, rstd, bias, weight; };
+
 template <typename W>
-__device__ static inline W td_number_at(const void *list, long long c) {
-    return list ? ((const W *)list)[c] : (W)0;
+__device__ static inline W td_number_at(const void *list, long long c, W absent) {
+    return list ? ((const W *)list)[c] : absent;
+}
+
+template <typename W>
+__device__ static inline td_channel<W> td_channel_of(const td_cu_channel_map &s, long long c) {
+    return td_channel<W>{td_number_at<W>(s.k[0], c, 0), td_number_at<W>(s.k[1], c, 0),
+                         td_number_at<W>(s.k[2], c, 0), td_number_at<W>(s.k[3], c, 0),
+                         td_number_at<W>(s.k[4], c, 1)};
 }
 
 template <typename T, int N>
+__device__ static inline td_pack<T, N> td_mapped(const td_cu_channel_map &s, td_pack<T, N> g, td_pack<T, N> x,
+                                                 const td_channel<td_wide<T> > *k, int by_element) {
+    td_pack<T, N> out;
+    for (int e = 0; e < N; e++) {
+        const td_channel<td_wide<T> > &c = k[by_element ? e : 0];
+        td_wide<T> y = c.bias;
+        if (s.x)
+            y += (td_widen(x.e[e]) - c.mean) * c.rstd * c.weight;
+        if (s.g)
+            y += td_widen(g.e[e]) * c.g;
+        out.e[e] = td_narrow<T>::of(y);
+    }
+    return out;
+}
+
+/* Channels side by side: a thread goes from row to row within its channels, whose numbers it keeps. Threads together step
+ * over whole rows. */
+template <typename T, int N>
+__global__ void td_channel_rows_kernel(const __grid_constant__ td_cu_channel_map s) {
+    typedef td_pack<T, N> pack;
+    long long at = ((long long)blockIdx.x * TD_GROUP_BLOCK + threadIdx.x) * N;
+    long long step = (long long)gridDim.x * TD_GROUP_BLOCK * N;
+    const T *g = (const T *)(s.g ? s.g : s.x), *x = (const T *)(s.x ? s.x : s.g);
+    T *out = (T *)s.out;
+    td_channel<td_wide<T> > k[N];
+    if (at >= s.numel)
+        return;
+    long long first = at - td_divide(at, s.channels) * s.channels;
+    for (int e = 0; e < N; e++)
+        k[e] = td_channel_of<td_wide<T> >(s, first + e);
+    for (; at + step < s.numel; at += 2 * step) {
+        pack g0 = *(const pack *)(const void *)(g + at), x0 = *(const pack *)(const void *)(x + at);
+        pack g1 = *(const pack *)(const void *)(g + at + step), x1 = *(const pack *)(const void *)(x + at + step);
+        *(pack *)(void *)(out + at) = td_mapped<T, N>(s, g0, x0, k, 1);
+        *(pack *)(void *)(out + at + step) = td_mapped<T, N>(s, g1, x1, k, 1);
+    }
+    if (at < s.numel)
+        *(pack *)(void *)(out + at) = td_mapped<T, N>(s, *(const pack *)(const void *)(g + at),
+                                                      *(const pack *)(const void *)(x + at), k, 1);
+}
+
+/* Channels of `inner` elements each, which packs don't part. */
+template <typename T, int N>
 __global__ void td_channel_map_kernel(const __grid_constant__ td_cu_channel_map s) {
-    typedef td_wide<T> W;
     typedef td_pack<T, N> pack;
     long long at = ((long long)blockIdx.x * TD_GROUP_BLOCK + threadIdx.x) * N;
     long long step = (long long)gridDim.x * TD_GROUP_BLOCK * N;
     for (; at < s.numel; at += step) {
-        pack vg = *(const pack *)(const void *)((const T *)(s.g ? s.g : s.x) + at), out;
-        pack vx = *(const pack *)(const void *)((const T *)(s.x ? s.x : s.g) + at);
-        long long row = s.inner == 1 ? at : td_divide(at, s.inner);
-        long long c = row - td_divide(row, s.channels) * s.channels;
-        for (int e = 0; e < N; e++, c += s.inner == 1) {
-            W y = td_number_at<W>(s.k[3], c);
-            if (s.x)
-                y += (td_widen(vx.e[e]) - td_number_at<W>(s.k[1], c)) *
-                     td_number_at<W>(s.k[2], c) * (s.k[4] ? td_number_at<W>(s.k[4], c) : (W)1);
-            if (s.g)
-                y += td_widen(vg.e[e]) * td_number_at<W>(s.k[0], c);
-            out.e[e] = td_narrow<T>::of(y);
-        }
-        *(pack *)(void *)((T *)s.out + at) = out;
+        pack g = *(const pack *)(const void *)((const T *)(s.g ? s.g : s.x) + at);
+        pack x = *(const pack *)(const void *)((const T *)(s.x ? s.x : s.g) + at);
+        long long row = td_divide(at, s.inner);
+        td_channel<td_wide<T> > k = td_channel_of<td_wide<T> >(s, row - td_divide(row, s.channels) * s.channels);
+        *(pack *)(void *)((T *)s.out + at) = td_mapped<T, N>(s, g, x, &k, 0);
     }
+}
+
+enum {
+    TD_MAP_BLOCKS = 2112,     /* that go from row to row: several for each of a large device's processors */
+    TD_MAP_MOST_UNIT = 1 << 14 /* blocks that step over whole rows together */
+};
+
+/* The least number of blocks whose packs are whole rows. */
+static long long td_unit_of(long long packs) {
+    long long unit = packs, block = TD_GROUP_BLOCK;
+    for (; unit % 2 == 0 && block > 1; block /= 2)
+        unit /= 2;
+    return unit;
 }
 
 template <typename T, int N>
 static cudaError_t td_launch_map(const td_cu_channel_map *s, cudaStream_t stream) {
     long long blocks = (s->numel / N + TD_GROUP_BLOCK - 1) / TD_GROUP_BLOCK, most = 1 << 20;
+    long long unit = s->inner == 1 ? td_unit_of(s->channels / N) : 0;
+    if (unit > 0 && unit <= TD_MAP_MOST_UNIT) {
+        blocks = blocks < TD_MAP_BLOCKS ? blocks : TD_MAP_BLOCKS;
+        return TD_LAUNCH((td_channel_rows_kernel<T, N>), (unsigned int)((blocks + unit - 1) / unit * unit),
+                         TD_GROUP_BLOCK, stream, *s);
+    }
     return TD_LAUNCH((td_channel_map_kernel<T, N>), (unsigned int)(blocks < most ? blocks : most),
                      TD_GROUP_BLOCK, stream, *s);
 }
@@ -395,8 +457,9 @@ static cudaError_t td_launch_map(const td_cu_channel_map *s, cudaStream_t stream
 template <typename T>
 static cudaError_t td_choose_map(const td_cu_channel_map *s, cudaStream_t stream) {
     enum { N = 16 / sizeof(T) };
-    if ((s->inner == 1 ? s->channels : s->inner) % N == 0 && td_is_aligned(s->g) &&
-        td_is_aligned(s->x) && td_is_aligned(s->out))
+    bool whole = s->inner == 1 ? s->channels % N == 0 && td_unit_of(s->channels / N) <= TD_MAP_MOST_UNIT
+                               : s->inner % N == 0;
+    if (whole && td_is_aligned(s->g) && td_is_aligned(s->x) && td_is_aligned(s->out))
         return td_launch_map<T, N>(s, stream);
     return td_launch_map<T, 1>(s, stream);
 }

@@ -271,6 +271,22 @@ done:
     return status;
 }
 
+/* The same where the windows are known: each place asks those that see it. */
+static td_status give_back_in_windows(const td_max_pool_plan *p, td_cu_max_pool *m,
+                                      cudaStream_t s) {
+    m->n = p->out->numel;
+    for (int d = 0; d < TD_SPATIAL; d++) {
+        const td_axis *a = &p->axis[d];
+        m->axis[d] = (td_cu_axis){.in = a->in,
+                                  .out = a->out,
+                                  .step = a->dilation,
+                                  .stride = a->stride,
+                                  .padding = a->padding,
+                                  .width = a->dilation * (a->kernel - 1) + 1};
+    }
+    return td_cuda_status(td_cu_max_windows_run(m, s), "giving back to maxima");
+}
+
 static td_status run_max_pool(const void *plan) {
     return td_backends[TD_CPU]->max_pool(plan);
 }
@@ -289,7 +305,8 @@ td_status td_cuda_max_pool(const td_max_pool_plan *p) {
                         .small = a[0].out * a[1].out * a[2].out};
     cudaStream_t s;
     td_status status;
-    if (p->kind == TD_MAX_SCATTER && !td_cuda_can_order(p->x->numel, p->out->numel))
+    if (p->kind == TD_MAX_SCATTER && !p->in_windows &&
+        !td_cuda_can_order(p->x->numel, p->out->numel))
         return td_cuda_fall_back("max_pool", p, sizeof *p, run_max_pool, 3, 2);
     TD_TRY(td_cuda_begin(p->stream, 3, p->tensors, &s));
     if (small->numel == 0)
@@ -299,7 +316,7 @@ td_status td_cuda_max_pool(const td_max_pool_plan *p) {
         status = pool(p, &m, s);
         break;
     case TD_MAX_SCATTER:
-        status = give_back(p, &m, s);
+        status = p->in_windows ? give_back_in_windows(p, &m, s) : give_back(p, &m, s);
         break;
     case TD_MAX_GATHER:
         status = td_cuda_status(td_cu_max_gather_run(&m, s), "reading at places");

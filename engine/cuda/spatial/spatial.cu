@@ -211,6 +211,45 @@ cudaError_t td_cu_max_gather_run(const td_cu_max_pool *p, cudaStream_t stream) {
     return cudaErrorInvalidValue;
 }
 
+/* The sliding windows that see place i: [begin, end). */
+__device__ static inline td_cu_window td_windows_at(const td_cu_axis &a, long long i) {
+    long long at = i + a.padding, before = at - a.width; /* windows that end there or before */
+    td_cu_window w;
+    w.begin = before < 0 ? 0 : before / a.stride + 1;
+    w.end = at / a.stride + 1;
+    w.end = w.end < a.out ? w.end : a.out;
+    return w;
+}
+
+template <typename T>
+__global__ void td_max_windows_kernel(const __grid_constant__ td_cu_max_pool p) {
+    long long at = (long long)blockIdx.x * TD_SPATIAL_BLOCK + threadIdx.x;
+    if (at >= p.n)
+        return;
+    const td_cu_axis &x0 = p.axis[0], &x1 = p.axis[1], &x2 = p.axis[2];
+    td_cu_spot s = td_spot_of(at, x0.in, x1.in, x2.in, p.inner);
+    td_cu_window w0 = td_windows_at(x0, s.i[0]), w1 = td_windows_at(x1, s.i[1]),
+                 w2 = td_windows_at(x2, s.i[2]);
+    long long place = (s.i[0] * x1.in + s.i[1]) * x2.in + s.i[2];
+    long long first = s.outer * p.small * p.inner + s.inner;
+    td_wide<T> sum = 0;
+    for (long long a = w0.begin; a < w0.end; a++)
+        for (long long b = w1.begin; b < w1.end; b++)
+            for (long long c = w2.begin; c < w2.end; c++) {
+                long long from = first + ((a * x1.out + b) * x2.out + c) * p.inner;
+                if (p.places[from] == place)
+                    sum += td_widen(((const T *)p.x)[from]);
+            }
+    ((T *)p.out)[at] = td_narrow<T>::of(sum);
+}
+
+cudaError_t td_cu_max_windows_run(const td_cu_max_pool *p, cudaStream_t stream) {
+    TD_BY_FLOAT(p->dtype, T,
+                return TD_LAUNCH(td_max_windows_kernel<T>, td_spatial_blocks(p->n), TD_SPATIAL_BLOCK,
+                                 stream, *p))
+    return cudaErrorInvalidValue;
+}
+
 __global__ void td_max_keys_kernel(const __grid_constant__ td_cu_max_pool p, unsigned limit,
                                    uint32_t *keys) {
     long long at = (long long)blockIdx.x * TD_SPATIAL_BLOCK + threadIdx.x;

@@ -50,7 +50,7 @@ typedef struct td_cu_max_pool {
     const void *x;
     int64_t *places; /* NULL: maxima alone */
     int dtype, itemsize;
-    int64_t n, inner;     /* n: of the small volumes */
+    int64_t n, inner;     /* n: of the small volumes, where nothing else is said */
     int64_t large, small; /* places of a volume */
     td_cu_axis axis[TD_CU_SPATIAL];
 } td_cu_max_pool;
@@ -64,6 +64,9 @@ cudaError_t td_cu_resample_move(const td_cu_resample *r, cudaStream_t stream);
 cudaError_t td_cu_spread_run(const td_cu_spread *r, cudaStream_t stream);
 cudaError_t td_cu_max_pool_run(const td_cu_max_pool *p, cudaStream_t stream);
 cudaError_t td_cu_max_gather_run(const td_cu_max_pool *p, cudaStream_t stream);
+/* out (large, `n` of it) = sums of x (small) over the sliding windows that have their maximum at
+ * the place. Floats. */
+cudaError_t td_cu_max_windows_run(const td_cu_max_pool *p, cudaStream_t stream);
 /* Where each element of the small volumes goes in the large ones; `limit`: nowhere. */
 cudaError_t td_cu_max_keys(const td_cu_max_pool *p, uint32_t limit, uint32_t *keys,
                            cudaStream_t stream);

@@ -234,9 +234,23 @@ done:
     return status;
 }
 
+/* The call as one of an operator of the same arguments, which writes what was given to be written.
+ * Where that is recorded the copy is (run_composite), as of other composites. */
+static td_status call_as(td_call *call, const td_op *op) {
+    td_call inner = {.op = op, .args = call->args};
+    if (call->ngiven && !td_op_records(call->args[0].tensor) &&
+        !td_op_records(call->args[1].tensor) && !td_op_records(call->given[0])) {
+        inner.given = call->given;
+        inner.ngiven = call->ngiven;
+        inner.nbeside = call->nbeside;
+    }
+    td_status status = td_op_call(&inner);
+    call->out[0] = inner.out[0];
+    return status;
+}
+
 static td_status run_matmul(td_call *call) {
     td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor;
-    const td_value *args = call->args;
     char ta[TD_SHAPE_TEXT], tb[TD_SHAPE_TEXT];
     if (a->ndim == 0 || b->ndim == 0)
         return td_fail(TD_ESHAPE,
@@ -246,11 +260,11 @@ static td_status run_matmul(td_call *call) {
     if (left != right)
         return fail_shapes(a, b, left, right);
     if (a->ndim == 2 && b->ndim == 2)
-        return TD_APPLY(&call->out[0], mm, args[0], args[1]);
+        return call_as(call, TD_OP(mm));
     if (a->ndim == 1 && b->ndim == 1)
-        return TD_APPLY(&call->out[0], dot, args[0], args[1]);
+        return call_as(call, TD_OP(dot));
     if (a->ndim == 2 && b->ndim == 1)
-        return TD_APPLY(&call->out[0], mv, args[0], args[1]);
+        return call_as(call, TD_OP(mv));
     if (a->ndim == 1)
         return matmul_vector(call, true);
     if (b->ndim <= 2)

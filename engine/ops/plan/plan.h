@@ -421,6 +421,7 @@ typedef enum td_max_pool_kind {
 typedef struct td_max_pool_plan {
     TD_PLAN_HEAD(3, *out, *places, *x);
     td_max_pool_kind kind;
+    bool in_windows; /* SCATTER: the places are of the axes' sliding windows, each in its own */
     int64_t outer, inner;
     td_axis axis[TD_SPATIAL];
 } td_max_pool_plan;

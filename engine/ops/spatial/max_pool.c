@@ -75,11 +75,18 @@ static td_status place_plan(const td_call *call, td_max_pool_kind kind, int n, c
     return status;
 }
 
-/* max_scatter(values, places, size, like): `like` has a number for each spatial dim. */
+/* max_scatter(values, places, size, like, stride, padding, dilation, ceil_mode): `like` has a
+ * number for each spatial dim; with a padding it is the kernel of the windows that the places were
+ * found in. */
 static td_status rule_max_scatter(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
+    td_max_pool_plan *p = TD_PLAN(call, td_max_pool_plan);
     td_meta_set(out, (td_dtype)a[0].tensor->dtype, a[2].n, a[2].ints);
-    return place_plan(call, TD_MAX_SCATTER, a[3].n, a[2].ints, a[1].tensor, out);
+    td_status status = place_plan(call, TD_MAX_SCATTER, a[3].n, a[2].ints, a[1].tensor, out);
+    p->in_windows = !td_is_nil(a[5]) && a[1].tensor->numel > 0;
+    if (status == TD_OK && p->in_windows)
+        status = td_read_windows(a[3].n, a[3], a[4], a[5], a[6], a[7].b, p->axis);
+    return status;
 }
 
 static td_status rule_max_gather(const td_call *call, td_meta *out) {
@@ -243,7 +250,8 @@ TD_OPERATOR(max_pool) = {
     .rule = rule_max_pool,
     .kernel = kernel_max_pool,
     .dtypes = TD_DTYPES_NUMBERS,
-    .gradient = "input: max_scatter(g.values, indices, input.shape, kernel_size)",
+    .gradient = "input: max_scatter(g.values, indices, input.shape, kernel_size, stride, padding, "
+                "dilation, ceil_mode)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(adaptive_max_pool) = {
@@ -273,7 +281,8 @@ TD_OPERATOR(adaptive_max_values) = {
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(max_scatter) = {
-    .schema = "(Tensor values, index Tensor places, int[] size, int?[] like) -> Tensor",
+    .schema = "(Tensor values, index Tensor places, int[] size, int?[] like, int[]? stride=nil, "
+              "int[]? padding=nil, int[]? dilation=nil, bool ceil_mode=false) -> Tensor",
     .doc = "Elements added at their places in volumes of zeros.",
     .rule = rule_max_scatter,
     .kernel = kernel_by_places,

@@ -1,6 +1,7 @@
 -- test_product.lua: matrix products on the device against the CPU.
 local t = require "harness"
 local both = require "both"
+local c = require "compare"
 
 if not both.there then
     t.skip("product", "no CUDA device")
@@ -111,4 +112,27 @@ t.test("gradients", function()
         a:matmul(b):mul(a:matmul(b)):sum():backward()
         return a.grad, b.grad
     end, tide.randn(2, 30, 20), tide.randn(2, 20, 10))
+end)
+
+t.test("what_is_given_is_written_without_a_copy", function()
+    local calls = { { tide.matmul, { 7, 5 }, { 5, 4 }, { 7, 4 } }, { tide.matmul, { 5 }, { 5 }, {} }, { tide.matmul, { 7, 5 }, { 5 }, { 7 } },
+        { tide.mm, { 7, 5 }, { 5, 4 }, { 7, 4 } }, { tide.bmm, { 2, 7, 5 }, { 2, 5, 4 }, { 2, 7, 4 } } }
+    for _, call in ipairs(calls) do
+        local a, b = tide.randn(call[2]), tide.randn(call[3])
+        local x, y, out = a:to("cuda"), b:to("cuda"), tide.zeros(call[4], { device = "cuda" })
+        both.reset()
+        t.is_true(rawequal(call[1](x, y, { out = out }), out))
+        if both.counts then
+            t.eq(both.launches "td_dense" + both.launches "td_flat", 0, "copies")
+        end
+        c.agree(call[1](a, b), out, "out", 1e-5, 1e-5)
+    end
+    -- what shares memory with a factor, is of another shape or is recorded goes by way of a tensor of its own
+    local a = tide.randn(4, 4)
+    local x = a:to("cuda")
+    tide.matmul(x, x, { out = x })
+    c.agree(a:matmul(a), x, "out is a factor", 1e-5, 1e-5)
+    local out = tide.zeros(0, { device = "cuda" })
+    tide.matmul(x, x, { out = out })
+    t.eq(out.shape, { 4, 4 })
 end)

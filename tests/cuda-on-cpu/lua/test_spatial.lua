@@ -108,6 +108,30 @@ t.test("maxima_of_windows", function()
     both.same(function(x) return tide.max_pool3d(x, 2, { return_indices = true }) end, images("float32", 2, 2, 4, 5, 6))
 end)
 
+-- Gradients of windows that overlap, are apart, reach over the ends and lie otherwise, asked place by place; nothing is
+-- sorted.
+t.test("gradients_of_sliding_maxima", function()
+    local forms = { { 3, { stride = 1 } }, { 3, { stride = 2, padding = 1 } }, { 2, { stride = 3 } }, { { 3, 2 }, { stride = { 1, 2 },
+        padding = { 1, 0 }, ceil_mode = true } }, { 3, { stride = 2, padding = 1, dilation = 2, ceil_mode = true } },
+        { 2, { dilation = 3, stride = 1 } } }
+    both.reset()
+    for _, dtype in ipairs(both.FLOATS) do
+        for _, form in ipairs(forms) do
+            local pool = with_gradient(function(x) return tide.max_pool2d(x, form[1], form[2]) end)
+            both.close(TOLERANCE[dtype], pool, images(dtype, 2, 3, 11, 9))
+            both.close(TOLERANCE[dtype], pool, images(dtype, 2, 3, 11, 9):to { memory_format = tide.channels_last })
+        end
+        both.close(TOLERANCE[dtype], with_gradient(function(x) return tide.max_pool1d(x, 3, { stride = 2 }) end),
+            images(dtype, 2, 3, 20))
+        both.close(TOLERANCE[dtype], with_gradient(function(x) return tide.max_pool3d(x, 3, { stride = 2, padding = 1 }) end),
+            images(dtype, 2, 2, 5, 6, 7))
+    end
+    if both.counts then
+        t.is_true(both.launches "td_max_windows" > 0)
+        t.eq(both.launches "digits", 0)
+    end
+end)
+
 t.test("nan_is_the_largest", function()
     local nan, inf = 0 / 0, 1 / 0
     local x = tide.tensor { { { nan, 1, nan, -inf, inf, 2, nan, -0.0, 0.0 } } }
