@@ -12,11 +12,18 @@
 #include <cuda_runtime.h>
 
 #ifdef __CUDACC__
+/* One call of the runtime, which <<<>>> makes several of. */
+template <typename... P>
+static cudaError_t td_cu_launch_as(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream,
+                                   P... parameters) {
+    void *pointers[] = {(void *)&parameters...};
+    return cudaLaunchKernel((const void *)kernel, grid, block, pointers, 0, stream);
+}
+
 template <typename... P, typename... A>
 static cudaError_t td_cu_launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream,
                                 A... arguments) {
-    kernel<<<grid, block, 0, stream>>>(static_cast<P>(arguments)...);
-    return cudaPeekAtLastError();
+    return td_cu_launch_as<P...>(kernel, grid, block, stream, static_cast<P>(arguments)...);
 }
 #define TD_LAUNCH(kernel, grid, block, stream, ...)                                                \
     td_cu_launch(kernel, grid, block, stream, __VA_ARGS__)
