@@ -446,7 +446,8 @@ static cudaError_t td_launch_map(const td_cu_channel_map *s, cudaStream_t stream
     long long blocks = (s->numel / N + TD_GROUP_BLOCK - 1) / TD_GROUP_BLOCK, most = 1 << 20;
     long long unit = s->inner == 1 ? td_unit_of(s->channels / N) : 0;
     if (unit > 0 && unit <= TD_MAP_MOST_UNIT) {
-        blocks = blocks < TD_MAP_BLOCKS ? blocks : TD_MAP_BLOCKS;
+        if (blocks > TD_MAP_BLOCKS)
+            blocks = TD_MAP_BLOCKS;
         return TD_LAUNCH((td_channel_rows_kernel<T, N>), (unsigned int)((blocks + unit - 1) / unit * unit),
                          TD_GROUP_BLOCK, stream, *s);
     }

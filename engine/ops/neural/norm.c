@@ -6,6 +6,7 @@
  */
 #include "engine/core/modes.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <math.h>
@@ -691,11 +692,21 @@ TD_OPERATOR(batch_gradients) = {
     .doc = "The gradients of batch_norm by kernels.",
     .formula = "s = channel_sums(x, gy, mean, rstd); f = if(weight == nil, rstd, rstd * weight);"
                "n = x.numel / x.size(1);"
-               "dx: if(own, channel_map(gy, x, f, mean, rstd, -(f * s.first / n),"
-               "                        -(f * s.second / n)),"
+               "dx: if(own, channel_map(gy, x, f, mean, rstd, batch_share(f, s.first, n),"
+               "                        batch_share(f, s.second, n)),"
                "       channel_map(gy, nil, f, nil, nil, nil));"
                "dweight: s.second; dbias: s.first",
     .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(batch_share) = {
+    .schema = "(Tensor factor, Tensor total, number count) -> Tensor",
+    .doc =
+        "-(factor total / count): what a statistic of the batch takes from each of its elements.",
+    .pointwise = &(const td_pointwise){.type = TD_PW_FLOATS,
+                                       .primitive = -1,
+                                       .formula = "-(factor * total / count)"},
+    .dtypes = TD_DTYPES_FLOATS,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(batch_slopes) = {
     .schema = "(Tensor gy, Tensor x, Tensor? weight, Tensor mean, Tensor rstd, float eps, "

@@ -29,10 +29,13 @@ local function of_devices(profile, kind)
     return found
 end
 
+-- A recording of fn, and what it had the device do.
 local function counted(fn)
     tide.cuda.synchronize()
-    played.reset()
-    local profile = profiler.profile(fn)
+    local profile = profiler.profile(function()
+        played.reset()
+        fn()
+    end)
     return profile, played.counts()
 end
 
@@ -152,6 +155,13 @@ if played then
         local profile, counts = counted(function() profiler.record("replay", function() graph:replay() end) end)
         t.eq({ counts.launches, #of_devices(profile, "device") }, { 3, 3 })
         check_rows(profile, "range")
+    end)
+
+    t.test("a_kernel_runs_before_a_recording_begins_and_is_not_kept", function()
+        local x = tide.ones(10, { device = "cuda" })
+        played.reset()
+        local profile = profiler.profile(function() return x end)
+        t.eq({ played.counts().launches, #of_devices(profile) }, { 1, 0 })
     end)
 
     t.test("nothing_of_a_device_is_kept_where_nothing_is_recorded", function()
