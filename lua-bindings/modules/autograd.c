@@ -25,6 +25,7 @@ static int run_backward(lua_State *L, int n, td_tensor *const *outputs, td_tenso
     TIDE_CHECK(L, status);
     if (n > 0) /* gradients are where outputs are, which may be small */
         tide_pressure_note(&TIDE_STATE(L)->pressure, td_tensor_device(outputs[0]));
+    tide_pressure_after_backward(L, &TIDE_STATE(L)->pressure);
     return 0;
 }
 

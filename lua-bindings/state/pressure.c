@@ -101,21 +101,28 @@ static void set_mark(const tide_pressure *pressure, tide_gauge *gauge, int64_t u
     gauge->limit = limit < gauge->maximum ? limit : gauge->maximum;
 }
 
-/* After a full collection. */
-static void reset(const tide_pressure *pressure, tide_gauge *gauge) {
+/* After a full collection; `crest`: what may be held again before the next, whatever is held now. */
+static void reset(const tide_pressure *pressure, tide_gauge *gauge, int64_t crest) {
     int64_t used = td_memory_held(gauge->device), heap = pressure->heap;
     int64_t room = used / 2 > LEAST_ROOM ? used / 2 : LEAST_ROOM;
     room = room > 3 * heap ? room : 3 * heap;
+    room = room > crest - used ? room : crest - used;
     gauge->maximum = used + room;
     gauge->room = gauge->left = 8 * room > 256 * heap ? 8 * room : 256 * heap;
     set_mark(pressure, gauge, used);
 }
 
-static void reset_all(lua_State *L, tide_pressure *pressure) {
+static void reset_all(lua_State *L, tide_pressure *pressure, bool after_backward) {
     pressure->heap = (int64_t)lua_gc(L, LUA_GCCOUNT) * 1024;
     for (int type = 0; type < TD_DEVICE_TYPES; type++)
-        for (int index = 0; index < TIDE_GAUGES; index++)
-            reset(pressure, &pressure->gauges[type][index]);
+        for (int index = 0; index < TIDE_GAUGES; index++) {
+            tide_gauge *gauge = &pressure->gauges[type][index];
+            reset(pressure, gauge, after_backward ? gauge->high : 0);
+            if (after_backward) {
+                gauge->high = 0;
+                gauge->base = td_memory_held(gauge->device);
+            }
+        }
 }
 
 void tide_pressure_open(lua_State *L, tide_pressure *pressure) {
@@ -127,7 +134,7 @@ void tide_pressure_open(lua_State *L, tide_pressure *pressure) {
     /* a host that was in this mode keeps its parameters */
     if (lua_gc(L, LUA_GCGEN, 0, 0) == LUA_GCINC)
         lua_gc(L, LUA_GCGEN, MINOR_GROWTH, 0);
-    reset_all(L, pressure);
+    reset_all(L, pressure, false);
 }
 
 void tide_pressure_note(tide_pressure *pressure, td_device device) {
@@ -141,13 +148,35 @@ void tide_pressure_note(tide_pressure *pressure, td_device device) {
 
 /* ---- collections ---- */
 
-void tide_pressure_collect(lua_State *L, tide_pressure *pressure) {
+static void collect_all(lua_State *L, tide_pressure *pressure, bool after_backward) {
+    int64_t start = nanoseconds();
     tide_range range = tide_range_begin(TIDE_EVENT_COLLECT, "full collection");
     bool done = tide_collect_circles(L);
     tide_range_end(range);
     if (!done) /* within a finalizer */
         return;
-    reset_all(L, pressure);
+    pressure->cost = nanoseconds() - start;
+    reset_all(L, pressure, after_backward);
+}
+
+void tide_pressure_collect(lua_State *L, tide_pressure *pressure) {
+    collect_all(L, pressure, false);
+}
+
+/* A nanosecond of a collection is worth as many bytes as it is for young ones. */
+void tide_pressure_after_backward(lua_State *L, tide_pressure *pressure) {
+    bool worth = false;
+    for (int type = 0; type < TD_DEVICE_TYPES; type++)
+        for (int index = 0; index < TIDE_GAUGES; index++) {
+            tide_gauge *gauge = &pressure->gauges[type][index];
+            int64_t held = td_memory_held(gauge->device);
+            if (gauge->base == 0 || held < gauge->base)
+                gauge->base = held;
+            int64_t grown = held - gauge->base;
+            worth |= grown > LEAST_ROOM && grown > held / 4 && grown > pressure->cost * DEAR_BYTES;
+        }
+    if (worth && lua_gc(L, LUA_GCISRUNNING) > 0)
+        collect_all(L, pressure, true);
 }
 
 /* In generational mode Lua 5.4 never makes a stack smaller, and walks what once was in use. */
@@ -197,7 +226,8 @@ void tide_pressure_relieve(lua_State *L, tide_pressure *pressure, const size_t *
     pressure->risen = NULL;
     if (lua_gc(L, LUA_GCISRUNNING) <= 0)
         return;
-    int64_t fresh = td_memory_held(gauge->device) - gauge->mark;
+    int64_t held = td_memory_held(gauge->device), fresh = held - gauge->mark;
+    gauge->high = held > gauge->high ? held : gauge->high;
     gauge->left -= fresh;
     bool shrink = collect_young(L, pressure, handles, fresh);
     int64_t used = td_memory_held(gauge->device);
