@@ -1,4 +1,7 @@
-/* cudnn.cpp: cuDNN's convolution and its gradients by plain loops.
+/* cudnn.cpp: cuDNN's graphs of one convolution, or of a gradient of it, by plain loops.
+ *
+ * A descriptor is a set of attributes, which a table allows, and what they were found to mean when
+ * it was finalized; then they can't be set any more. Descriptors share what they hold.
  *
  * Images and filters are gathered into dense doubles, in the order batch, channels, depth, height,
  * width; one walk over all products serves the three of them, which differ in what they add to. */
@@ -7,33 +10,98 @@
 #include "runtime.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 
 using namespace td_played;
 
 constexpr int SPATIAL = 3;
 
-/* A tensor or a filter: dims and strides in five dims, depth being 1 where there is none. */
-struct shape {
-    cudnnDataType_t type;
-    int ndims;
-    int64_t dims[2 + SPATIAL], strides[2 + SPATIAL];
-};
 struct cudnnContext {
     cudaStream_t stream = nullptr;
 };
-struct cudnnTensorStruct : shape {};
-struct cudnnFilterStruct : shape {};
-struct cudnnConvolutionStruct {
-    int nspatial, groups = 1;
-    int64_t pads[SPATIAL], strides[SPATIAL], dilations[SPATIAL];
-    cudnnConvolutionMode_t mode;
-    cudnnDataType_t compute;
-    cudnnMathType_t math;
-};
-typedef cudnnConvolutionStruct convolution;
 
 namespace {
+
+/* A tensor: dims and strides in five dims, depth being 1 where there is none. */
+struct shape {
+    cudnnDataType_t type;
+    int ndims;
+    int64_t dims[2 + SPATIAL], strides[2 + SPATIAL], name, alignment;
+};
+struct convolution {
+    int nspatial;
+    int64_t groups, pads[SPATIAL], strides[SPATIAL], dilations[SPATIAL];
+    cudnnConvolutionMode_t mode;
+    cudnnDataType_t compute;
+};
+enum direction { FORWARD, BACKWARD_DATA, BACKWARD_FILTER };
+struct operation {
+    direction to;
+    convolution c;
+    shape x, w, y;
+    double alpha, beta;
+};
+
+/* ---- engines ---- */
+
+enum arithmetic { FMA, TF32, HALVES, TENSOR_CORES };
+
+struct engine {
+    arithmetic how; /* TF32 and HALVES round factors of float32 */
+    int algorithm;
+    bool unordered; /* gradients are summed by whoever comes first */
+    bool starts;    /* else its plans can't be made */
+    size_t workspace;
+    int64_t reads; /* so many bytes at once */
+};
+
+const engine never_starts = {FMA, 3, false, false, 0, 16};
+const engine hungry = {FMA, 4, false, true, (size_t)2 << 30, 16};
+const engine last_resort = {FMA, 2, false, true, 0, 1};
+
+/* What a mode of the heuristics lists, the best guess first. The engines with storage are guessed,
+ * but slower. */
+std::vector<engine> engines_for(const operation &o, cudnnBackendHeurMode_t mode) {
+    bool doubles = o.x.type == CUDNN_DATA_DOUBLE;
+    bool halves = o.x.type == CUDNN_DATA_HALF || o.x.type == CUDNN_DATA_BFLOAT16;
+    bool floats = o.x.type == CUDNN_DATA_FLOAT;
+    bool types = o.x.type == o.w.type && o.x.type == o.y.type &&
+                 ((doubles && o.c.compute == CUDNN_DATA_DOUBLE) ||
+                  ((floats || halves) && o.c.compute == CUDNN_DATA_FLOAT));
+    const shape &w = o.w;
+    bool last_filter = w.strides[1] == 1 && w.dims[1] > 1 && w.dims[2] * w.dims[3] * w.dims[4] > 1;
+    bool last_images = o.x.strides[1] == 1 && o.y.strides[1] == 1;
+    std::vector<engine> all, listed;
+    if (!types || (last_filter && !last_images))
+        return listed;
+    if (mode == CUDNN_HEUR_MODE_FALLBACK)
+        return {last_resort};
+    all = {never_starts, hungry};
+    for (arithmetic how : {TENSOR_CORES, TF32, HALVES, FMA}) {
+        if (floats != (how != TENSOR_CORES))
+            continue;
+        all.push_back({how, 1, o.to != FORWARD, true, 1024, 16});
+        all.push_back({how, 0, false, true, 0, 16});
+    }
+    for (const engine &e : all)
+        if (o.x.alignment >= e.reads && o.w.alignment >= e.reads && o.y.alignment >= e.reads)
+            listed.push_back(e);
+    return listed;
+}
+
+std::vector<cudnnBackendNumericalNote_t> notes_of(const engine &e) {
+    std::vector<cudnnBackendNumericalNote_t> notes;
+    if (e.how == TF32 || e.how == TENSOR_CORES)
+        notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+    if (e.how == HALVES)
+        notes.push_back(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+    if (e.unordered)
+        notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+    return notes;
+}
+
+/* ---- arithmetic ---- */
 
 cudaDataType type_of(cudnnDataType_t type) {
     switch (type) {
@@ -51,44 +119,6 @@ cudaDataType type_of(cudnnDataType_t type) {
         return CUDA_R_16BF;
     }
     return CUDA_R_32F;
-}
-
-/* Put n dims behind batch and channels at the end of five. */
-cudnnStatus_t set_shape(shape *s, cudnnDataType_t type, int ndims, const int dims[],
-                        const int strides[]) {
-    if (!s || ndims < 4 || ndims > CUDNN_DIM_MAX)
-        return CUDNN_STATUS_BAD_PARAM;
-    if (ndims > 2 + SPATIAL)
-        return CUDNN_STATUS_NOT_SUPPORTED;
-    s->type = type;
-    s->ndims = ndims;
-    for (int k = 0; k < 2 + SPATIAL; k++) {
-        int from = k < 2 ? k : k - (2 + SPATIAL - ndims);
-        bool there = k < 2 || from >= 2;
-        s->dims[k] = there ? dims[from] : 1;
-        s->strides[k] = there ? strides[from] : 0;
-        if (s->dims[k] <= 0 || s->strides[k] < 0)
-            return CUDNN_STATUS_BAD_PARAM;
-    }
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t set_dense(shape *s, cudnnTensorFormat_t format, cudnnDataType_t type, int ndims,
-                        const int dims[]) {
-    int strides[CUDNN_DIM_MAX], stride = 1;
-    if (ndims < 4 || ndims > CUDNN_DIM_MAX)
-        return CUDNN_STATUS_BAD_PARAM;
-    if (format == CUDNN_TENSOR_NHWC) {
-        strides[1] = 1;
-        stride = dims[1];
-    }
-    for (int k = ndims - 1; k >= 0; k--) {
-        if (k == 1 && format == CUDNN_TENSOR_NHWC)
-            continue;
-        strides[k] = stride;
-        stride *= dims[k];
-    }
-    return set_shape(s, type, ndims, dims, strides);
 }
 
 int64_t count(const shape &s) {
@@ -118,12 +148,11 @@ template <typename F> void each(const shape &s, F f) {
     }
 }
 
-std::vector<double> gather(const convolution &c, const shape &s, const void *p) {
-    bool rounds = s.type == CUDNN_DATA_FLOAT && c.math == CUDNN_DEFAULT_MATH;
+std::vector<double> gather(const engine &e, const shape &s, const void *p) {
     std::vector<double> values((size_t)count(s));
     each(s, [&](size_t k, size_t place) {
         double x = load(type_of(s.type), p, place);
-        values[k] = rounds ? to_tf32(x) : x;
+        values[k] = e.how == TF32 ? to_tf32(x) : e.how == HALVES ? (double)(__half)(float)x : x;
     });
     return values;
 }
@@ -169,31 +198,198 @@ void each_product(const convolution &c, const shape &x, const shape &w, const sh
             }
 }
 
-enum direction { FORWARD, BACKWARD_DATA, BACKWARD_FILTER };
 const char *const call_names[] = {"cudnnConvolutionForward", "cudnnConvolutionBackwardData",
                                   "cudnnConvolutionBackwardFilter"};
 
-void run(direction to, const convolution &c, const shape &x_shape, const void *x,
-         const shape &w_shape, const void *w, const shape &y_shape, const void *y, double alpha,
-         double beta) {
-    const shape &result = to == FORWARD ? y_shape : to == BACKWARD_DATA ? x_shape : w_shape;
-    const void *out = to == FORWARD ? y : to == BACKWARD_DATA ? x : w;
+void run(const operation &o, const engine &e, const void *x, const void *w, const void *y) {
+    const shape &result = o.to == FORWARD ? o.y : o.to == BACKWARD_DATA ? o.x : o.w;
+    const void *out = o.to == FORWARD ? y : o.to == BACKWARD_DATA ? x : w;
     std::vector<double> sums((size_t)count(result)), xs, ws, ys;
-    if (to != BACKWARD_DATA)
-        xs = gather(c, x_shape, x);
-    if (to != BACKWARD_FILTER)
-        ws = gather(c, w_shape, w);
-    if (to != FORWARD)
-        ys = gather(c, y_shape, y);
-    each_product(c, x_shape, w_shape, y_shape, [&](size_t i, size_t j, size_t k) {
-        if (to == FORWARD)
+    if (o.to != BACKWARD_DATA)
+        xs = gather(e, o.x, x);
+    if (o.to != BACKWARD_FILTER)
+        ws = gather(e, o.w, w);
+    if (o.to != FORWARD)
+        ys = gather(e, o.y, y);
+    each_product(o.c, o.x, o.w, o.y, [&](size_t i, size_t j, size_t k) {
+        if (o.to == FORWARD)
             sums[k] += xs[i] * ws[j];
-        else if (to == BACKWARD_DATA)
+        else if (o.to == BACKWARD_DATA)
             sums[i] += ys[k] * ws[j];
         else
             sums[j] += xs[i] * ys[k];
     });
-    scatter(result, const_cast<void *>(out), sums, alpha, beta);
+    scatter(result, const_cast<void *>(out), sums, o.alpha, o.beta);
+}
+
+/* ---- descriptors ---- */
+
+struct content;
+typedef std::shared_ptr<content> content_ref;
+
+struct value {
+    int64_t count = 0;
+    std::vector<char> bytes;
+    std::vector<content_ref> parts; /* of descriptors */
+};
+
+struct content {
+    cudnnBackendDescriptorType_t type;
+    bool is_final = false;
+    std::map<int, value> values;
+    /* what it means, once it is final; of a graph and what is made of it the operation as well */
+    shape tensor;
+    convolution conv;
+    operation op;
+    engine what;
+    std::vector<engine> listed;
+};
+
+struct descriptor {
+    content_ref in;
+};
+
+struct rule {
+    cudnnBackendAttributeName_t name;
+    cudnnBackendAttributeType_t type, other; /* either */
+    bool is_single, is_needed;
+};
+
+#define ONE(name, type)                                                                            \
+    { CUDNN_ATTR_##name, CUDNN_TYPE_##type, CUDNN_TYPE_##type, true, true }
+#define MANY(name, type)                                                                           \
+    { CUDNN_ATTR_##name, CUDNN_TYPE_##type, CUDNN_TYPE_##type, false, true }
+#define MAYBE(name, type, other)                                                                   \
+    { CUDNN_ATTR_##name, CUDNN_TYPE_##type, CUDNN_TYPE_##other, true, false }
+
+/* What a convolution or a gradient takes. */
+#define OPERATION(to, x, w, y)                                                                     \
+    {                                                                                              \
+        ONE(OPERATION_CONVOLUTION_##to##_##x, BACKEND_DESCRIPTOR),                                 \
+            ONE(OPERATION_CONVOLUTION_##to##_##w, BACKEND_DESCRIPTOR),                             \
+            ONE(OPERATION_CONVOLUTION_##to##_##y, BACKEND_DESCRIPTOR),                             \
+            ONE(OPERATION_CONVOLUTION_##to##_CONV_DESC, BACKEND_DESCRIPTOR),                       \
+            MAYBE(OPERATION_CONVOLUTION_##to##_ALPHA, FLOAT, DOUBLE),                              \
+            MAYBE(OPERATION_CONVOLUTION_##to##_BETA, FLOAT, DOUBLE),                               \
+    }
+
+const std::map<int, std::vector<rule>> rules = {
+    {CUDNN_BACKEND_TENSOR_DESCRIPTOR,
+     {ONE(TENSOR_DATA_TYPE, DATA_TYPE), MANY(TENSOR_DIMENSIONS, INT64), MANY(TENSOR_STRIDES, INT64),
+      ONE(TENSOR_BYTE_ALIGNMENT, INT64), MAYBE(TENSOR_UNIQUE_ID, INT64, INT64)}},
+    {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+     {ONE(CONVOLUTION_COMP_TYPE, DATA_TYPE), ONE(CONVOLUTION_CONV_MODE, CONVOLUTION_MODE),
+      ONE(CONVOLUTION_SPATIAL_DIMS, INT64), MANY(CONVOLUTION_PRE_PADDINGS, INT64),
+      MANY(CONVOLUTION_POST_PADDINGS, INT64), MANY(CONVOLUTION_FILTER_STRIDES, INT64),
+      MANY(CONVOLUTION_DILATIONS, INT64)}},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, OPERATION(FORWARD, X, W, Y)},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, OPERATION(BWD_DATA, DX, W, DY)},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     OPERATION(BWD_FILTER, X, DW, DY)},
+    {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+     {ONE(OPERATIONGRAPH_HANDLE, HANDLE), MANY(OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR)}},
+    {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+     {ONE(ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR), ONE(ENGINEHEUR_MODE, HEUR_MODE)}},
+    {CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, {}}, /* which heuristics and configurations fill */
+    {CUDNN_BACKEND_ENGINE_DESCRIPTOR, {}},
+    {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+     {ONE(EXECUTION_PLAN_HANDLE, HANDLE), ONE(EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR)}},
+    {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+     {MANY(VARIANT_PACK_UNIQUE_IDS, INT64), MANY(VARIANT_PACK_DATA_POINTERS, VOID_PTR),
+      MAYBE(VARIANT_PACK_WORKSPACE, VOID_PTR, VOID_PTR)}}};
+
+size_t width_of(cudnnBackendAttributeType_t type) {
+    switch (type) {
+    case CUDNN_TYPE_DATA_TYPE:
+    case CUDNN_TYPE_CONVOLUTION_MODE:
+    case CUDNN_TYPE_HEUR_MODE:
+    case CUDNN_TYPE_NUMERICAL_NOTE:
+        return sizeof(int);
+    case CUDNN_TYPE_FLOAT:
+        return sizeof(float);
+    case CUDNN_TYPE_HANDLE:
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_DOUBLE:
+    case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_BACKEND_DESCRIPTOR:
+        return 8;
+    }
+    return 0;
+}
+
+content *content_of(cudnnBackendDescriptor_t d) {
+    return d ? static_cast<descriptor *>(d)->in.get() : nullptr;
+}
+
+template <typename T> std::vector<T> all_of(const content &c, int name) {
+    std::vector<T> all;
+    auto found = c.values.find(name);
+    if (found == c.values.end())
+        return all;
+    all.resize((size_t)found->second.count);
+    memcpy(all.data(), found->second.bytes.data(), found->second.bytes.size());
+    return all;
+}
+
+template <typename T> T one_of(const content &c, int name, T otherwise = T()) {
+    std::vector<T> all = all_of<T>(c, name);
+    return all.empty() ? otherwise : all[0];
+}
+
+content &part_of(const content &c, int name) {
+    return *c.values.at(name).parts[0];
+}
+
+/* ---- what descriptors mean ---- */
+
+cudnnStatus_t finalize_tensor(content &c) {
+    shape &s = c.tensor;
+    std::vector<int64_t> dims = all_of<int64_t>(c, CUDNN_ATTR_TENSOR_DIMENSIONS);
+    std::vector<int64_t> strides = all_of<int64_t>(c, CUDNN_ATTR_TENSOR_STRIDES);
+    s.type = one_of<cudnnDataType_t>(c, CUDNN_ATTR_TENSOR_DATA_TYPE);
+    s.name = one_of<int64_t>(c, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+    s.alignment = one_of<int64_t>(c, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+    s.ndims = (int)dims.size();
+    if (dims.size() != strides.size() || dims.size() > CUDNN_DIM_MAX || s.alignment <= 0 ||
+        (size_t)s.alignment % size_of(type_of(s.type)) != 0)
+        return CUDNN_STATUS_BAD_PARAM;
+    if (s.ndims < 4 || s.ndims > 2 + SPATIAL)
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    for (int k = 0; k < 2 + SPATIAL; k++) {
+        int from = k < 2 ? k : k - (2 + SPATIAL - s.ndims);
+        bool there = k < 2 || from >= 2;
+        s.dims[k] = there ? dims[(size_t)from] : 1;
+        s.strides[k] = there ? strides[(size_t)from] : 0;
+        if (s.dims[k] <= 0 || s.strides[k] < 0)
+            return CUDNN_STATUS_BAD_PARAM;
+    }
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t finalize_convolution(content &c) {
+    convolution &v = c.conv;
+    auto pads = all_of<int64_t>(c, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+    auto behind = all_of<int64_t>(c, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+    auto strides = all_of<int64_t>(c, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+    auto dilations = all_of<int64_t>(c, CUDNN_ATTR_CONVOLUTION_DILATIONS);
+    size_t n = (size_t)one_of<int64_t>(c, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
+    v.nspatial = (int)n;
+    v.mode = one_of<cudnnConvolutionMode_t>(c, CUDNN_ATTR_CONVOLUTION_CONV_MODE);
+    v.compute = one_of<cudnnDataType_t>(c, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+    if (pads.size() != n || behind.size() != n || strides.size() != n || dilations.size() != n)
+        return CUDNN_STATUS_BAD_PARAM;
+    if (n < 2 || n > SPATIAL || pads != behind)
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    for (size_t k = 0; k < SPATIAL; k++) {
+        bool there = k >= SPATIAL - n;
+        size_t from = k - (SPATIAL - n);
+        v.pads[k] = there ? pads[from] : 0;
+        v.strides[k] = there ? strides[from] : 1;
+        v.dilations[k] = there ? dilations[from] : 1;
+        if (v.pads[k] < 0 || v.strides[k] < 1 || v.dilations[k] < 1)
+            return CUDNN_STATUS_BAD_PARAM;
+    }
+    return CUDNN_STATUS_SUCCESS;
 }
 
 int64_t out_dim(const convolution &c, const shape &x, const shape &w, int d) {
@@ -201,131 +397,144 @@ int64_t out_dim(const convolution &c, const shape &x, const shape &w, int d) {
     return room < 0 ? 0 : room / c.strides[d] + 1;
 }
 
-cudnnStatus_t check(const convolution *c, const shape *x, const shape *w, const shape *y) {
-    if (!c || !x || !w || !y || x->ndims != y->ndims || x->ndims != w->ndims ||
-        x->ndims != c->nspatial + 2)
+double scale_of(const content &c, int name, double otherwise) {
+    auto found = c.values.find(name);
+    if (found == c.values.end())
+        return otherwise;
+    bool is_float = found->second.bytes.size() == sizeof(float);
+    return load(is_float ? CUDA_R_32F : CUDA_R_64F, found->second.bytes.data(), 0);
+}
+
+/* The attributes of an operation are in the order of the rules. */
+cudnnStatus_t finalize_operation(content &c) {
+    const std::vector<rule> &names = rules.at(c.type);
+    operation &o = c.op;
+    for (int k = 0; k < 4; k++) {
+        content &part = part_of(c, names[(size_t)k].name);
+        if (part.type !=
+                (k < 3 ? CUDNN_BACKEND_TENSOR_DESCRIPTOR : CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR) ||
+            !part.is_final)
+            return CUDNN_STATUS_BAD_PARAM;
+    }
+    o.to = c.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ? FORWARD
+           : c.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+               ? BACKWARD_DATA
+               : BACKWARD_FILTER;
+    o.x = part_of(c, names[0].name).tensor;
+    o.w = part_of(c, names[1].name).tensor;
+    o.y = part_of(c, names[2].name).tensor;
+    o.c = part_of(c, names[3].name).conv;
+    o.alpha = scale_of(c, names[4].name, 1);
+    o.beta = scale_of(c, names[5].name, 0);
+    if (o.x.ndims != o.y.ndims || o.x.ndims != o.w.ndims || o.x.ndims != o.c.nspatial + 2)
         return CUDNN_STATUS_BAD_PARAM;
     for (int d = 0; d < SPATIAL; d++)
-        if (y->dims[2 + d] != out_dim(*c, *x, *w, d))
+        if (o.y.dims[2 + d] != out_dim(o.c, o.x, o.w, d))
             return CUDNN_STATUS_BAD_PARAM;
-    bool channels = x->dims[1] == w->dims[1] * c->groups && w->dims[0] == y->dims[1] &&
-                    y->dims[1] % c->groups == 0 && x->dims[0] == y->dims[0];
-    if (!channels)
+    o.c.groups = o.x.dims[1] / o.w.dims[1];
+    bool channels = o.c.groups > 0 && o.x.dims[1] == o.w.dims[1] * o.c.groups &&
+                    o.w.dims[0] == o.y.dims[1] && o.y.dims[1] % o.c.groups == 0 &&
+                    o.x.dims[0] == o.y.dims[0];
+    return channels ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+}
+
+cudnnStatus_t finalize_graph(content &c) {
+    const value &ops = c.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    if (!one_of<void *>(c, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) || !ops.parts[0]->is_final)
         return CUDNN_STATUS_BAD_PARAM;
-    bool doubles = x->type == CUDNN_DATA_DOUBLE;
-    bool floats =
-        x->type == CUDNN_DATA_FLOAT || x->type == CUDNN_DATA_HALF || x->type == CUDNN_DATA_BFLOAT16;
-    bool types = x->type == w->type && x->type == y->type &&
-                 ((doubles && c->compute == CUDNN_DATA_DOUBLE) ||
-                  (floats && c->compute == CUDNN_DATA_FLOAT));
-    bool last_filter =
-        w->strides[1] == 1 && w->dims[1] > 1 && w->dims[2] * w->dims[3] * w->dims[4] > 1;
-    bool last_images = x->strides[1] == 1 && y->strides[1] == 1;
-    return !types || (last_filter && !last_images) ? CUDNN_STATUS_NOT_SUPPORTED
-                                                   : CUDNN_STATUS_SUCCESS;
+    if (ops.count != 1)
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    c.op = ops.parts[0]->op;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t finalize_heuristic(content &c) {
+    content &graph = part_of(c, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    if (graph.type != CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR || !graph.is_final)
+        return CUDNN_STATUS_BAD_PARAM;
+    count_choice();
+    c.op = graph.op;
+    c.listed = engines_for(c.op, one_of<cudnnBackendHeurMode_t>(c, CUDNN_ATTR_ENGINEHEUR_MODE));
+    return CUDNN_STATUS_SUCCESS;
+}
+
+std::atomic<unsigned long long> plans{0};
+
+cudnnStatus_t finalize_plan(content &c) {
+    content &configuration = part_of(c, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    if (!one_of<void *>(c, CUDNN_ATTR_EXECUTION_PLAN_HANDLE))
+        return CUDNN_STATUS_BAD_PARAM;
+    if (configuration.type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR || !configuration.is_final)
+        return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
+    plans++;
+    c.op = configuration.op;
+    c.what = configuration.what;
+    return c.what.starts ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+cudnnStatus_t finalize_pack(content &c) {
+    return c.values[CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS].count ==
+                   c.values[CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS].count
+               ? CUDNN_STATUS_SUCCESS
+               : CUDNN_STATUS_BAD_PARAM;
+}
+
+/* Fill descriptors that the caller made with things that are final. */
+template <typename T>
+cudnnStatus_t fill(const content &from, cudnnBackendDescriptorType_t type,
+                   const std::vector<T> &all, int64_t wanted, int64_t *count, void *values) {
+    *count = 0;
+    if (wanted == 0)
+        *count = (int64_t)all.size();
+    for (int64_t k = 0; k < wanted && k < (int64_t)all.size(); k++) {
+        auto to = static_cast<descriptor *>(static_cast<void **>(values)[k]);
+        if (!to || to->in->type != type)
+            continue;
+        to->in->op = from.op;
+        to->in->what = all[(size_t)k];
+        to->in->is_final = true;
+        ++*count;
+    }
+    return CUDNN_STATUS_SUCCESS;
+}
+
+template <typename T>
+cudnnStatus_t copy(const std::vector<T> &all, int64_t wanted, int64_t *count, void *values) {
+    int64_t there = (int64_t)all.size();
+    *count = wanted == 0 || there < wanted ? there : wanted;
+    if (wanted > 0)
+        memcpy(values, all.data(), (size_t)*count * sizeof(T));
+    return CUDNN_STATUS_SUCCESS;
 }
 
 std::atomic<int> last{-1}; /* what the last convolution was */
 
-size_t workspace_of(int algo) {
-    return algo ? 1024 : 0;
-}
-
-cudnnStatus_t queue(direction to, cudnnHandle_t handle, const void *alpha, const void *beta,
-                    const convolution *c, const shape *x_shape, const void *x, const shape *w_shape,
-                    const void *w, const shape *y_shape, const void *y, int algo, void *workspace,
-                    size_t bytes) {
-    if (!handle || !alpha || !beta || algo < 0 || algo > 1 || bytes < workspace_of(algo))
-        return CUDNN_STATUS_BAD_PARAM;
-    if (cudnnStatus_t status = check(c, x_shape, w_shape, y_shape))
-        return status;
-    const char *name = call_names[to];
-    check_range(name, "x", x, bytes_of(*x_shape));
-    check_range(name, "w", w, bytes_of(*w_shape));
-    check_range(name, "y", y, bytes_of(*y_shape));
-    check_range(name, "the workspace", workspace, workspace_of(algo));
-    last = (int)c->math * 2 + algo;
-    cudaDataType scale = x_shape->type == CUDNN_DATA_DOUBLE ? CUDA_R_64F : CUDA_R_32F;
-    double a = load(scale, alpha, 0), b = load(scale, beta, 0);
-    cudaError_t error = enqueue_library(
-        handle->stream, name, [=, conv = *c, xs = *x_shape, ws = *w_shape, ys = *y_shape] {
-            if (size_t needs = workspace_of(algo))
-                memset(workspace, 0xEE, needs);
-            run(to, conv, xs, x, ws, w, ys, y, a, b);
-        });
-    return error ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
-}
-
-/* Both algorithms, the one without storage last; with it gradients are summed by whoever comes
- * first. */
-template <typename P, typename A>
-cudnnStatus_t list(direction to, const convolution *c, cudnnStatus_t status, int wanted, int *found,
-                   P *results) {
-    *found = 0;
-    if (status)
-        return status;
-    count_choice();
-    for (int algo = 1; algo >= 0 && *found < wanted; algo--) {
-        P &p = results[(*found)++];
-        p = P{};
-        p.algo = (A)algo;
-        p.time = (float)(2 - algo);
-        p.memory = workspace_of(algo);
-        p.determinism = algo && to != FORWARD ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
-        p.mathType = c->math;
-    }
-    return CUDNN_STATUS_SUCCESS;
-}
-
-/* Runs both algorithms, as far as there is room, and finds the one without storage quicker, which
- * is not what list() guesses. A stream that is recorded can't be timed. */
-template <typename P, typename A>
-cudnnStatus_t measure(direction to, cudnnHandle_t handle, const convolution *c,
-                      const shape *x_shape, const void *x, const shape *w_shape, const void *w,
-                      const shape *y_shape, const void *y, int wanted, int *found, P *results,
-                      void *workspace, size_t bytes) {
-    double one = 1, zero = 0;
-    float one_f = 1, zero_f = 0;
-    bool is_double = x_shape->type == CUDNN_DATA_DOUBLE;
-    cudaStreamCaptureStatus capture;
-    *found = 0;
-    if (cudaStreamIsCapturing(handle->stream, &capture) || capture != cudaStreamCaptureStatusNone)
-        return CUDNN_STATUS_EXECUTION_FAILED;
-    for (int algo = 0; algo <= 1 && *found < wanted; algo++) {
-        P &p = results[(*found)++];
-        p = P{};
-        p.algo = (A)algo;
-        p.time = (float)(1 + algo);
-        p.memory = workspace_of(algo);
-        p.determinism = algo && to != FORWARD ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
-        p.mathType = c->math;
-        p.status = bytes < p.memory ? CUDNN_STATUS_NOT_SUPPORTED
-                                    : queue(to, handle, is_double ? (void *)&one : &one_f,
-                                            is_double ? (void *)&zero : &zero_f, c, x_shape, x,
-                                            w_shape, w, y_shape, y, algo, workspace, bytes);
-    }
-    count_choice();
-    return cudaStreamSynchronize(handle->stream) ? CUDNN_STATUS_EXECUTION_FAILED
-                                                 : CUDNN_STATUS_SUCCESS;
-}
-
-template <typename D> cudnnStatus_t create(D **out) {
-    *out = new D{};
-    return CUDNN_STATUS_SUCCESS;
-}
-
-template <typename D> cudnnStatus_t destroy(D *d) {
-    delete d;
-    return CUDNN_STATUS_SUCCESS;
+/* The address that a pack names. */
+void *place_of(const content &pack, const char *call, const char *what, const shape &s) {
+    auto names = all_of<int64_t>(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+    auto places = all_of<void *>(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+    for (size_t k = 0; k < names.size(); k++)
+        if (names[k] == s.name) {
+            check_range(call, what, places[k], bytes_of(s));
+            check_aligned(call, what, places[k], (size_t)s.alignment);
+            return places[k];
+        }
+    return nullptr;
 }
 
 } // namespace
 
 const char *td_played_convolution(void) {
-    static const char *const names[] = {
-        "DEFAULT 0",         "DEFAULT 1",           "TENSOR_OP 0", "TENSOR_OP 1",
-        "TENSOR_OP_CONVERT", "TENSOR_OP_CONVERT 1", "FMA 0",       "FMA 1"};
-    return last < 0 ? "" : names[last];
+    static const char *const names[][5] = {{"FMA 0", "FMA 1", "FMA 2", "FMA 3", "FMA 4"},
+                                           {"TF32 0", "TF32 1"},
+                                           {"HALVES 0", "HALVES 1"},
+                                           {"TENSOR_CORES 0", "TENSOR_CORES 1"}};
+    int was = last;
+    return was < 0 ? "" : names[was / 5][was % 5];
+}
+
+unsigned long long td_played_plans(void) {
+    return plans;
 }
 
 size_t cudnnGetVersion(void) {
@@ -344,6 +553,10 @@ const char *cudnnGetErrorString(cudnnStatus_t status) {
         return "CUDNN_STATUS_NOT_INITIALIZED";
     case CUDNN_STATUS_BAD_PARAM:
         return "CUDNN_STATUS_BAD_PARAM";
+    case CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED:
+        return "CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED";
+    case CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE:
+        return "CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE";
     case CUDNN_STATUS_NOT_SUPPORTED:
         return "CUDNN_STATUS_NOT_SUPPORTED";
     case CUDNN_STATUS_INTERNAL_ERROR:
@@ -358,11 +571,13 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
     int device;
     if (cudaGetDevice(&device))
         return CUDNN_STATUS_NOT_INITIALIZED;
-    return create(handle);
+    *handle = new cudnnContext{};
+    return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-    return destroy(handle);
+    delete handle;
+    return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
@@ -377,228 +592,134 @@ cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t *stream) {
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *d) {
-    return create(d);
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t *out) {
+    if (!out)
+        return CUDNN_STATUS_BAD_PARAM;
+    if (!rules.count(type))
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    auto made = std::make_shared<content>();
+    made->type = type;
+    *out = new descriptor{made};
+    return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t d) {
-    return destroy(d);
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d) {
+    delete static_cast<descriptor *>(d);
+    return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int ndims,
-                                         const int dims[], const int strides[]) {
-    return set_shape(d, type, ndims, dims, strides);
-}
-
-cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format,
-                                           cudnnDataType_t type, int ndims, const int dims[]) {
-    return set_dense(d, format, type, ndims, dims);
-}
-
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format,
-                                         cudnnDataType_t type, int n, int c, int h, int w) {
-    int dims[] = {n, c, h, w};
-    return set_dense(d, format, type, 4, dims);
-}
-
-cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t d, cudnnDataType_t type, int n,
-                                           int c, int h, int w, int n_stride, int c_stride,
-                                           int h_stride, int w_stride) {
-    int dims[] = {n, c, h, w}, strides[] = {n_stride, c_stride, h_stride, w_stride};
-    return set_shape(d, type, 4, dims, strides);
-}
-
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *d) {
-    return create(d);
-}
-
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t d) {
-    return destroy(d);
-}
-
-cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type,
-                                         cudnnTensorFormat_t format, int ndims, const int dims[]) {
-    return set_dense(d, format, type, ndims, dims);
-}
-
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type,
-                                         cudnnTensorFormat_t format, int k, int c, int h, int w) {
-    int dims[] = {k, c, h, w};
-    return set_dense(d, format, type, 4, dims);
-}
-
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *d) {
-    return create(d);
-}
-
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t d) {
-    return destroy(d);
-}
-
-cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t d, int nspatial,
-                                              const int pads[], const int strides[],
-                                              const int dilations[], cudnnConvolutionMode_t mode,
-                                              cudnnDataType_t compute) {
-    if (!d || nspatial < 2 || nspatial > SPATIAL)
-        return d && nspatial > SPATIAL ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_BAD_PARAM;
-    d->nspatial = nspatial;
-    d->mode = mode;
-    d->compute = compute;
-    for (int k = 0; k < SPATIAL; k++) {
-        int from = k - (SPATIAL - nspatial);
-        d->pads[k] = from < 0 ? 0 : pads[from];
-        d->strides[k] = from < 0 ? 1 : strides[from];
-        d->dilations[k] = from < 0 ? 1 : dilations[from];
-        if (d->pads[k] < 0 || d->strides[k] < 1 || d->dilations[k] < 1)
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t n,
+                                       const void *values) {
+    content *c = content_of(d);
+    if (!c || c->is_final || !values || n < 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    for (const rule &r : rules.at(c->type)) {
+        if (r.name != name)
+            continue;
+        if (type != r.type && type != r.other)
+            return CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE;
+        if (r.is_single && n != 1)
             return CUDNN_STATUS_BAD_PARAM;
+        value v;
+        v.count = n;
+        auto bytes = static_cast<const char *>(values);
+        v.bytes.assign(bytes, bytes + (size_t)n * width_of(type));
+        for (int64_t k = 0; type == CUDNN_TYPE_BACKEND_DESCRIPTOR && k < n; k++) {
+            auto part = static_cast<descriptor *>(static_cast<void *const *>(values)[k]);
+            if (!part)
+                return CUDNN_STATUS_BAD_PARAM;
+            v.parts.push_back(part->in);
+        }
+        c->values[name] = v;
+        return CUDNN_STATUS_SUCCESS;
     }
-    return CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_BAD_PARAM;
 }
 
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, int pad_h, int pad_w,
-                                              int u, int v, int dilation_h, int dilation_w,
-                                              cudnnConvolutionMode_t mode,
-                                              cudnnDataType_t compute) {
-    int pads[] = {pad_h, pad_w}, strides[] = {u, v}, dilations[] = {dilation_h, dilation_w};
-    return cudnnSetConvolutionNdDescriptor(d, 2, pads, strides, dilations, mode, compute);
-}
-
-cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t d, cudnnMathType_t math) {
-    d->math = math;
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t d, int groups) {
-    if (!d || groups < 1)
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d) {
+    content *c = content_of(d);
+    if (!c || c->is_final)
         return CUDNN_STATUS_BAD_PARAM;
-    d->groups = groups;
-    return CUDNN_STATUS_SUCCESS;
+    for (const rule &r : rules.at(c->type))
+        if (r.is_needed && !c->values.count(r.name))
+            return c->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
+                       ? CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED
+                       : CUDNN_STATUS_BAD_PARAM;
+    static const std::map<int, cudnnStatus_t (*)(content &)> calls = {
+        {CUDNN_BACKEND_TENSOR_DESCRIPTOR, finalize_tensor},
+        {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, finalize_convolution},
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, finalize_operation},
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, finalize_operation},
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, finalize_operation},
+        {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, finalize_graph},
+        {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, finalize_heuristic},
+        {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, finalize_plan},
+        {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, finalize_pack}};
+    auto call = calls.find(c->type);
+    cudnnStatus_t status = call == calls.end() ? CUDNN_STATUS_NOT_SUPPORTED : call->second(*c);
+    c->is_final = status == CUDNN_STATUS_SUCCESS;
+    return status;
 }
 
-cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(cudnnConvolutionDescriptor_t c,
-                                                    cudnnTensorDescriptor_t x,
-                                                    cudnnFilterDescriptor_t w, int ndims,
-                                                    int dims[]) {
-    if (!c || !x || !w || ndims != x->ndims || ndims != c->nspatial + 2)
+/* Those that are the library's to say; what was set is not read back. */
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t wanted,
+                                       int64_t *count, void *values) {
+    content *c = content_of(d);
+    if (!c || !count || wanted < 0 || (wanted > 0 && !values))
         return CUDNN_STATUS_BAD_PARAM;
-    dims[0] = (int)x->dims[0];
-    dims[1] = (int)w->dims[0];
-    for (int d = 0; d < c->nspatial; d++)
-        dims[2 + d] = (int)out_dim(*c, *x, *w, SPATIAL - c->nspatial + d);
-    return CUDNN_STATUS_SUCCESS;
+    if (!c->is_final)
+        return CUDNN_STATUS_NOT_INITIALIZED;
+    auto is = [&](cudnnBackendDescriptorType_t of, cudnnBackendAttributeName_t what) {
+        return c->type == of && name == what;
+    };
+    bool results = is(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_RESULTS);
+    bool the_engine = is(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, CUDNN_ATTR_ENGINECFG_ENGINE);
+    bool notes = is(CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+    bool bytes =
+        is(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+    if (!results && !the_engine && !notes && !bytes)
+        return CUDNN_STATUS_BAD_PARAM;
+    if (type != (notes   ? CUDNN_TYPE_NUMERICAL_NOTE
+                 : bytes ? CUDNN_TYPE_INT64
+                         : CUDNN_TYPE_BACKEND_DESCRIPTOR))
+        return CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE;
+    if (results)
+        return fill(*c, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, c->listed, wanted, count, values);
+    if (the_engine)
+        return fill(*c, CUDNN_BACKEND_ENGINE_DESCRIPTOR, std::vector<engine>{c->what}, wanted,
+                    count, values);
+    if (notes)
+        return copy(notes_of(c->what), wanted, count, values);
+    return copy(std::vector<int64_t>{(int64_t)c->what.workspace}, wanted, count, values);
 }
 
-cudnnStatus_t
-cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-                                       cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t c,
-                                       cudnnTensorDescriptor_t y, int wanted, int *found,
-                                       cudnnConvolutionFwdAlgoPerf_t *results) {
-    (void)handle;
-    return list<cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgo_t>(
-        FORWARD, c, check(c, x, w, y), wanted, found, results);
-}
-
-cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
-    cudnnHandle_t handle, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,
-    cudnnConvolutionDescriptor_t c, cudnnTensorDescriptor_t dx, int wanted, int *found,
-    cudnnConvolutionBwdDataAlgoPerf_t *results) {
-    (void)handle;
-    return list<cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t>(
-        BACKWARD_DATA, c, check(c, dx, w, dy), wanted, found, results);
-}
-
-cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-    cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,
-    cudnnConvolutionDescriptor_t c, cudnnFilterDescriptor_t dw, int wanted, int *found,
-    cudnnConvolutionBwdFilterAlgoPerf_t *results) {
-    (void)handle;
-    return list<cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t>(
-        BACKWARD_FILTER, c, check(c, x, dw, dy), wanted, found, results);
-}
-
-cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(
-    cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, const void *x,
-    cudnnFilterDescriptor_t w_desc, const void *w, cudnnConvolutionDescriptor_t c,
-    cudnnTensorDescriptor_t y_desc, void *y, int wanted, int *found,
-    cudnnConvolutionFwdAlgoPerf_t *results, void *workspace, size_t bytes) {
-    return measure<cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgo_t>(
-        FORWARD, handle, c, x_desc, x, w_desc, w, y_desc, y, wanted, found, results, workspace,
-        bytes);
-}
-
-cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
-    cudnnHandle_t handle, cudnnFilterDescriptor_t w_desc, const void *w,
-    cudnnTensorDescriptor_t dy_desc, const void *dy, cudnnConvolutionDescriptor_t c,
-    cudnnTensorDescriptor_t dx_desc, void *dx, int wanted, int *found,
-    cudnnConvolutionBwdDataAlgoPerf_t *results, void *workspace, size_t bytes) {
-    return measure<cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t>(
-        BACKWARD_DATA, handle, c, dx_desc, dx, w_desc, w, dy_desc, dy, wanted, found, results,
-        workspace, bytes);
-}
-
-cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
-    cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, const void *x,
-    cudnnTensorDescriptor_t dy_desc, const void *dy, cudnnConvolutionDescriptor_t c,
-    cudnnFilterDescriptor_t dw_desc, void *dw, int wanted, int *found,
-    cudnnConvolutionBwdFilterAlgoPerf_t *results, void *workspace, size_t bytes) {
-    return measure<cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t>(
-        BACKWARD_FILTER, handle, c, x_desc, x, dw_desc, dw, dy_desc, dy, wanted, found, results,
-        workspace, bytes);
-}
-
-cudnnStatus_t
-cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-                                        cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t c,
-                                        cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t algo,
-                                        size_t *bytes) {
-    *bytes = workspace_of(algo);
-    return handle ? check(c, x, w, y) : CUDNN_STATUS_BAD_PARAM;
-}
-
-cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
-    cudnnHandle_t handle, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,
-    cudnnConvolutionDescriptor_t c, cudnnTensorDescriptor_t dx, cudnnConvolutionBwdDataAlgo_t algo,
-    size_t *bytes) {
-    *bytes = workspace_of(algo);
-    return handle ? check(c, dx, w, dy) : CUDNN_STATUS_BAD_PARAM;
-}
-
-cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
-    cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,
-    cudnnConvolutionDescriptor_t c, cudnnFilterDescriptor_t dw,
-    cudnnConvolutionBwdFilterAlgo_t algo, size_t *bytes) {
-    *bytes = workspace_of(algo);
-    return handle ? check(c, x, dw, dy) : CUDNN_STATUS_BAD_PARAM;
-}
-
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
-                                      cudnnTensorDescriptor_t x_desc, const void *x,
-                                      cudnnFilterDescriptor_t w_desc, const void *w,
-                                      cudnnConvolutionDescriptor_t c,
-                                      cudnnConvolutionFwdAlgo_t algo, void *workspace, size_t bytes,
-                                      const void *beta, cudnnTensorDescriptor_t y_desc, void *y) {
-    return queue(FORWARD, handle, alpha, beta, c, x_desc, x, w_desc, w, y_desc, y, algo, workspace,
-                 bytes);
-}
-
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
-                                           cudnnFilterDescriptor_t w_desc, const void *w,
-                                           cudnnTensorDescriptor_t dy_desc, const void *dy,
-                                           cudnnConvolutionDescriptor_t c,
-                                           cudnnConvolutionBwdDataAlgo_t algo, void *workspace,
-                                           size_t bytes, const void *beta,
-                                           cudnnTensorDescriptor_t dx_desc, void *dx) {
-    return queue(BACKWARD_DATA, handle, alpha, beta, c, dx_desc, dx, w_desc, w, dy_desc, dy, algo,
-                 workspace, bytes);
-}
-
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha,
-                                             cudnnTensorDescriptor_t x_desc, const void *x,
-                                             cudnnTensorDescriptor_t dy_desc, const void *dy,
-                                             cudnnConvolutionDescriptor_t c,
-                                             cudnnConvolutionBwdFilterAlgo_t algo, void *workspace,
-                                             size_t bytes, const void *beta,
-                                             cudnnFilterDescriptor_t dw_desc, void *dw) {
-    return queue(BACKWARD_FILTER, handle, alpha, beta, c, x_desc, x, dw_desc, dw, dy_desc, dy, algo,
-                 workspace, bytes);
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack) {
+    content *p = content_of(plan), *v = content_of(pack);
+    if (!handle || !p || !v || p->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
+        v->type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
+        return CUDNN_STATUS_BAD_PARAM;
+    if (!p->is_final || !v->is_final)
+        return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
+    operation o = p->op;
+    engine e = p->what;
+    const char *name = call_names[o.to];
+    void *x = place_of(*v, name, "x", o.x), *w = place_of(*v, name, "w", o.w);
+    void *y = place_of(*v, name, "y", o.y);
+    void *workspace = one_of<void *>(*v, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    if (!x || !w || !y || (e.workspace && !workspace))
+        return CUDNN_STATUS_BAD_PARAM;
+    check_range(name, "the workspace", workspace, e.workspace);
+    last = (int)e.how * 5 + e.algorithm;
+    cudaError_t error = enqueue_library(handle->stream, name, [=] {
+        if (e.workspace) {
+            memset(workspace, 0xEE, e.workspace);
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        run(o, e, x, w, y);
+    });
+    return error ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }

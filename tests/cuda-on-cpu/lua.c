@@ -4,6 +4,7 @@
  *     played.reset()
  *     played.counts().launches, played.counts().kernels["NAME"]
  *     played.counts().choices, played.counts().compute   of cuBLASLt
+ *     played.counts().plans, played.counts().convolution   of cuDNN
  */
 #include "include/played/played.h"
 
@@ -38,6 +39,7 @@ static int counts(lua_State *L) {
     set_count(L, "compilations", c.compilations);
     set_count(L, "memory_out", td_played_memory_out());
     set_count(L, "choices", td_played_choices());
+    set_count(L, "plans", td_played_plans());
     lua_pushstring(L, td_played_compute());
     lua_setfield(L, -2, "compute");
     lua_pushstring(L, td_played_convolution());

@@ -19,13 +19,15 @@ typedef struct td_dnn_shape {
     int32_t spatial, channels_last, groups;
     int32_t is_tf32;     /* float32 factors may be rounded to TF32 */
     int32_t is_fixed;    /* the order of sums must follow from the shape */
-    int32_t is_measured; /* the algorithm was timed, not guessed */
+    int32_t is_measured; /* the plan was timed, not guessed */
+    int32_t alignment;   /* of all addresses, in bytes: a power of two, at most 16 */
     int32_t n, c, o;
     int32_t in[TD_DNN_SPATIAL], kernel[TD_DNN_SPATIAL], out[TD_DNN_SPATIAL];
     int32_t stride[TD_DNN_SPATIAL], padding[TD_DNN_SPATIAL], dilation[TD_DNN_SPATIAL];
 } td_dnn_shape;
 
-/* A convolution's description, and the algorithm that was chosen; in memory of the caller's. */
+/* The library's plans for a shape, the first of which is the one to run; in memory of the caller's.
+ */
 typedef struct td_dnn_way td_dnn_way;
 
 typedef struct td_dnn_call {
@@ -38,17 +40,16 @@ typedef struct td_late_cudnn {
     size_t (*version)(void);
     int (*start)(void **handle); /* of the current device */
     size_t way_bytes;
-    /* `way` is clear at first; what fails leaves it so. */
-    int (*choose)(void *handle, const td_dnn_shape *shape, size_t workspace_bytes, td_dnn_way *way);
-    size_t (*workspace)(const td_dnn_way *way); /* bytes that a run needs */
-    size_t (*room)(const td_dnn_way *way);      /* bytes that the hungriest algorithm would need */
-    /* Times the algorithms on a call's data, whose result they overwrite, with `room` bytes of
-     * workspace, and takes the quickest; waits for the device. What fails leaves `way` as it was.
-     */
-    int (*measure)(void *handle, const td_dnn_shape *shape, const td_dnn_call *call, size_t room,
-                   td_dnn_way *way);
-    int (*run)(void *handle, const td_dnn_way *way, const td_dnn_call *call);
-    void (*drop)(td_dnn_way *way); /* what it holds */
+    /* Finds a plan that needs no more than `most` bytes of workspace, and for a shape that is
+     * measured several, in the order of the library's guess. `way` is clear at first; what fails
+     * leaves it so. */
+    int (*choose)(void *handle, const td_dnn_shape *shape, size_t most, td_dnn_way *way);
+    int (*count)(const td_dnn_way *way);        /* of its plans */
+    size_t (*workspace)(const td_dnn_way *way); /* bytes that the first plan needs */
+    size_t (*room)(const td_dnn_way *way);      /* bytes that the hungriest one needs */
+    int (*run)(void *handle, const td_dnn_way *way, int plan, const td_dnn_call *call);
+    void (*keep)(td_dnn_way *way, int plan); /* as the first, and no other */
+    void (*drop)(td_dnn_way *way);           /* what it holds */
 } td_late_cudnn;
 
 #endif

@@ -1,6 +1,6 @@
-/* dnn.c: convolutions of floats by cuDNN, which is loaded when it is first needed. The algorithm
- * that it chose for a shape, by a guess or by timing them, is kept. What it can't do, or all where
- * it is not installed, is left to our own kernels. */
+/* dnn.c: convolutions of floats by cuDNN, which is loaded when it is first needed. Its plan for a
+ * shape, the first that it guesses or the quickest of several, is kept. What it can't do, or all
+ * where it is not installed, is left to our own kernels. */
 #include "engine/cuda/spatial/dnn.h"
 
 #include "engine/core/memory.h"
@@ -13,6 +13,7 @@
 #include "engine/ops/language/program.h"
 #include "engine/ops/spatial/spatial.h"
 
+#include <math.h>
 #include <pthread.h>
 
 #ifndef TD_CUDA_CUDNN
@@ -20,6 +21,11 @@
 #endif
 
 #define WORKSPACE ((size_t)1 << 30) /* at most */
+
+enum {
+    ALIGNMENT = 16, /* more than this no plan asks for */
+    RUNS = 3        /* of a plan that is timed */
+};
 
 _Static_assert(sizeof(td_dnn_shape) <= TD_CUDA_SHAPE_BYTES, "a shape fits");
 _Static_assert((int)TD_DNN_SPATIAL == (int)TD_SPATIAL, "as many dims");
@@ -70,6 +76,12 @@ static bool shape_of(const td_convolution_plan *p, td_dnn_shape *s) {
            p->out->numel <= INT32_MAX && most <= INT32_MAX;
 }
 
+/* A tensor can begin at any element. */
+static int32_t alignment_of(const td_dnn_call *c) {
+    uintptr_t all = (uintptr_t)c->a | (uintptr_t)c->b | (uintptr_t)c->out | ALIGNMENT;
+    return (int32_t)(all & (0 - all));
+}
+
 /* With the lock held. */
 static td_dnn_way *choose_way(const td_late_cudnn *dnn, void *handle, const td_dnn_shape *s,
                               void **place) {
@@ -84,15 +96,62 @@ static td_dnn_way *choose_way(const td_late_cudnn *dnn, void *handle, const td_d
     return *place;
 }
 
-/* The algorithm that was guessed stays where there is no room to time them. */
-static void measure_way(const td_late_cudnn *dnn, void *handle, const td_dnn_shape *s,
-                        td_stream stream, td_dnn_call call, td_dnn_way *way) {
+/* How many milliseconds the device takes for a plan; infinite where it does not run. */
+static float time_run(const td_late_cudnn *dnn, void *handle, const td_dnn_way *way, int plan,
+                      const td_dnn_call *call, const cudaEvent_t events[2]) {
+    float took = INFINITY;
+    if (cudaEventRecord(events[0], call->stream) != cudaSuccess ||
+        dnn->run(handle, way, plan, call) != 0 ||
+        cudaEventRecord(events[1], call->stream) != cudaSuccess ||
+        cudaEventSynchronize(events[1]) != cudaSuccess ||
+        cudaEventElapsedTime(&took, events[0], events[1]) != cudaSuccess)
+        return INFINITY;
+    return took;
+}
+
+/* The best of some runs, behind one that loads what the plan needs. */
+static float time_plan(const td_late_cudnn *dnn, void *handle, const td_dnn_way *way, int plan,
+                       const td_dnn_call *call, const cudaEvent_t events[2]) {
+    float best = INFINITY;
+    if (isinf(time_run(dnn, handle, way, plan, call, events)))
+        return best;
+    for (int k = 0; k < RUNS; k++)
+        best = fminf(best, time_run(dnn, handle, way, plan, call, events));
+    return best;
+}
+
+static int quickest_plan(const td_late_cudnn *dnn, void *handle, const td_dnn_way *way,
+                         const td_dnn_call *call, const cudaEvent_t events[2]) {
+    float best = INFINITY;
+    int quickest = 0;
+    for (int k = 0; k < dnn->count(way); k++) {
+        float took = time_plan(dnn, handle, way, k, call, events);
+        if (took < best) {
+            best = took;
+            quickest = k;
+        }
+    }
+    return quickest;
+}
+
+/* Runs the plans on the call's data, whose result they overwrite. The one that was guessed stays
+ * where there is no room to time them. */
+static void measure_way(const td_late_cudnn *dnn, void *handle, td_stream stream, td_dnn_call call,
+                        td_dnn_way *way) {
     td_cuda_scratch room = {.data = NULL};
+    cudaEvent_t events[2] = {NULL, NULL};
     size_t bytes = dnn->room(way);
-    if (bytes && td_cuda_scratch_take(&room, stream, bytes) != TD_OK)
-        return;
-    call.workspace = room.data;
-    (void)dnn->measure(handle, s, &call, bytes, way);
+    int quickest = 0;
+    if (dnn->count(way) > 1 &&
+        (bytes == 0 || td_cuda_scratch_take(&room, stream, bytes) == TD_OK) &&
+        cudaEventCreate(&events[0]) == cudaSuccess && cudaEventCreate(&events[1]) == cudaSuccess) {
+        call.workspace = room.data;
+        quickest = quickest_plan(dnn, handle, way, &call, events);
+    }
+    dnn->keep(way, quickest);
+    for (int k = 0; k < 2; k++)
+        if (events[k])
+            (void)cudaEventDestroy(events[k]);
     td_cuda_scratch_drop(&room);
 }
 
@@ -118,7 +177,7 @@ static const td_dnn_way *way_for(const td_late_cudnn *dnn, void *handle, const t
     td_loading_begin(&loading, "cuDNN's algorithm");
     td_dnn_way *way = choose_way(dnn, handle, &s, place);
     if (way && s.is_measured)
-        measure_way(dnn, handle, &s, stream, *call, way);
+        measure_way(dnn, handle, stream, *call, way);
     td_loading_end(&loading);
     return way;
 }
@@ -126,11 +185,12 @@ static const td_dnn_way *way_for(const td_late_cudnn *dnn, void *handle, const t
 /* ---- convolutions ---- */
 
 /* Where there is no room for its workspace our own kernels may still do. */
-static bool run(const td_convolution_plan *p, const td_dnn_shape *s, const td_tensor *b,
+static bool run(const td_convolution_plan *p, td_dnn_shape *s, const td_tensor *b,
                 cudaStream_t stream) {
     td_cuda_scratch room = {.data = NULL};
     td_dnn_call call = {.a = p->a->data, .b = b->data, .out = p->out->data, .stream = stream};
     bool done = false;
+    s->alignment = alignment_of(&call);
     pthread_mutex_lock(&lock);
     const td_late_cudnn *dnn = td_cuda_late_table(&library);
     void *handle = dnn ? td_cuda_late_handle(&library, s->device, dnn->start) : NULL;
@@ -138,7 +198,7 @@ static bool run(const td_convolution_plan *p, const td_dnn_shape *s, const td_te
     size_t bytes = way ? dnn->workspace(way) : 0;
     if (way && (bytes == 0 || td_cuda_scratch_take(&room, p->stream, bytes) == TD_OK)) {
         call.workspace = room.data;
-        done = dnn->run(handle, way, &call) == 0;
+        done = dnn->run(handle, way, 0, &call) == 0;
     }
     pthread_mutex_unlock(&lock);
     td_cuda_scratch_drop(&room);

@@ -69,6 +69,7 @@ local module = os.getenv("TIDE_CUDA_MODULE")
 local open = module and package.loadlib(module, "luaopen_played")
 local played = open and open()
 both.counts = played and played.counts -- nil elsewhere
+both.fail_next = played and played.fail_next
 
 function both.reset()
     if played then

@@ -96,12 +96,12 @@ end
 
 t.test("tf32_is_asked_for_where_it_is_allowed", function()
     t.eq({ asked "float32", asked "float64", asked "float16", asked "bfloat16" },
-        { "FMA 1", "DEFAULT 1", "TENSOR_OP 1", "TENSOR_OP 1" })
+        { "FMA 1", "TENSOR_CORES 1", "TENSOR_CORES 1", "TENSOR_CORES 1" })
     tide.backends.cuda.matmul.allow_tf32 = true -- which is for products
     t.eq(asked "float32", "FMA 1")
     tide.backends.cuda.matmul.allow_tf32 = false
     tide.backends.cudnn.allow_tf32 = true
-    t.eq(asked "float32", "DEFAULT 1")
+    t.eq(asked "float32", "TF32 1")
     local x, w = tide.randn(2, 3, 6, 6), tide.randn(4, 3, 3, 3)
     local exact, rounded = tide.conv2d(x, w), tide.conv2d(x:cuda(), w:cuda()):cpu()
     local error = ((exact - rounded):abs():max() / exact:abs():max()):item()
@@ -112,7 +112,7 @@ end)
 
 t.test("deterministic_algorithms_alone_where_they_are_asked_for", function()
     tide.use_deterministic_algorithms(true)
-    t.eq(asked "float32", "FMA 0")
+    t.eq({ asked "float32", asked "float64", asked "bfloat16" }, { "FMA 0", "TENSOR_CORES 0", "TENSOR_CORES 0" })
     check(tide.conv2d, "float32", {}, { 2, 3, 9, 11 }, { 5, 3, 3, 2 }, 5)
     tide.use_deterministic_algorithms(false)
     t.eq(asked "float32", "FMA 1")
@@ -125,14 +125,17 @@ t.test("cudnn_deterministic_is_the_library_s_alone", function()
     t.eq(asked "float32", "FMA 1")
 end)
 
--- The played library guesses its algorithm 1, and finds 0 quicker when it times them.
-t.test("cudnn_benchmark_times_algorithms_once_for_a_shape", function()
+-- The played library lists first an engine whose plans can't be made, then one that wants two gigabytes.
+t.test("cudnn_benchmark_times_plans_once_for_a_shape", function()
     tide.backends.cudnn.benchmark = true
-    local before = both.counts().choices
-    t.eq({ asked "float32", asked "float64", asked "bfloat16" }, { "FMA 0", "DEFAULT 0", "TENSOR_OP 0" })
-    t.eq(both.counts().choices - before, 3 * 3 * 2) -- a guess and a measurement for each direction
+    local before = both.counts()
+    t.eq({ asked "float32", asked "float64", asked "bfloat16" }, { "FMA 0", "TENSOR_CORES 0", "TENSOR_CORES 0" })
+    local after = both.counts()
+    t.eq(after.choices - before.choices, 3 * 3) -- a list for each direction
+    t.eq(after.plans - before.plans, 3 * 3 * 4) -- and all that may be taken of it
     asked "float32"
-    t.eq(both.counts().choices - before, 3 * 3 * 2)
+    t.eq(both.counts().plans - after.plans, 0)
+    t.eq(both.counts().events - after.events, 0)
     check(tide.conv2d, "float32", { padding = 1 }, { 2, 3, 9, 11 }, { 5, 3, 3, 2 }, 5)
     check(tide.conv3d, "float64", { stride = 2, padding = 1 }, { 2, 2, 5, 6, 4 }, { 3, 2, 3, 2, 3 }, 3)
     tide.backends.cudnn.benchmark = false
@@ -171,13 +174,47 @@ t.test("without_cudnn_our_own_kernels_convolve", function()
     tide.backends.cudnn.enabled = true
 end)
 
-t.test("a_choice_is_made_once", function()
+t.test("a_plan_is_made_once", function()
     asked "float32"
-    local before = both.counts().choices
+    local before = both.counts()
     for _ = 1, 3 do
         asked "float32"
     end
-    t.eq(both.counts().choices - before, 0)
+    t.eq(both.counts().choices - before.choices, 0)
+    t.eq(both.counts().plans - before.plans, 0)
+    local x, w = tide.randn(2, 3, 5, 8, { device = "cuda" }), tide.randn(4, 3, 3, 3, { device = "cuda" })
+    tide.conv2d(x, w)
+    t.eq(both.counts().choices - before.choices, 1)
+    t.eq(both.counts().plans - before.plans, 3) -- the third can be made and is not too large
+end)
+
+-- What begins at an element's place, not at sixteen bytes, which the played library's usual engines want.
+t.test("tensors_that_begin_anywhere", function()
+    both.reset()
+    for _, dtype in ipairs(both.FLOATS) do
+        local data, w = tide.randn(2 * 3 * 6 * 7 + 1):to(dtype), tide.randn(4, 3, 3, 3):to(dtype)
+        local on_device, weight = data:cuda(), w:cuda()
+        local usual = dtype == "float32" and "FMA 1" or "TENSOR_CORES 1"
+        for _, case in ipairs { { 1, usual }, { 2, "FMA 2" }, { 1, usual } } do
+            local from, way = table.unpack(case)
+            local wanted = tide.conv2d(data:narrow(1, from, 252):view(2, 3, 6, 7), w)
+            local y = tide.conv2d(on_device:narrow(1, from, 252):view(2, 3, 6, 7), weight):cpu()
+            t.is_true(y:allclose(wanted, { rtol = TOLERANCE[dtype], atol = TOLERANCE[dtype] }), dtype)
+            t.eq(both.counts().convolution, way)
+        end
+    end
+    t.eq(both.launches("product_kernel"), 0)
+end)
+
+t.test("our_own_kernels_convolve_where_a_plan_does_not_run", function()
+    local x, w = tide.randn(2, 3, 6, 6), tide.randn(4, 3, 3, 3)
+    local a, b = x:cuda(), w:cuda()
+    tide.conv2d(a, b)
+    both.reset()
+    both.fail_next("LaunchOutOfResources")
+    t.is_true(tide.conv2d(a, b):cpu():allclose(tide.conv2d(x, w), { rtol = 1e-4, atol = 1e-5 }))
+    t.eq(both.launches("cudnnConvolutionForward"), 0)
+    t.eq(both.launches("product_kernel"), 1)
 end)
 
 t.test("a_weight_that_lies_otherwise_than_the_images", function()

@@ -49,10 +49,11 @@ void td_played_reset_counts(void);
 unsigned long long td_played_launches_of(const char *kernel);
 const char *td_played_kernel(size_t k, unsigned long long *launches);
 
-/* How often cuBLASLt and cuDNN were asked to choose a kernel; what the last product computed in:
- * "32F", "32F_FAST_TF32", ...; the last convolution's kind of arithmetic and algorithm: "FMA 1",
- * "DEFAULT 0" (which rounds factors of float32 to TF32), ...; "" before the first. */
+/* How often cuBLASLt and cuDNN were asked to choose a kernel; how often cuDNN made a plan, or tried
+ * to; what the last product computed in: "32F", "32F_FAST_TF32", ...; the last convolution's kind
+ * of arithmetic and algorithm: "FMA 1", "TF32 0", ...; "" before the first. */
 unsigned long long td_played_choices(void);
+unsigned long long td_played_plans(void);
 const char *td_played_compute(void);
 const char *td_played_convolution(void);
 
