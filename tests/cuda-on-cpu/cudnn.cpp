@@ -48,7 +48,7 @@ struct operation {
 enum arithmetic { FMA, TF32, HALVES, TENSOR_CORES };
 
 struct engine {
-    arithmetic how; /* TF32 and HALVES round factors of float32 */
+    arithmetic how; /* TF32 and HALVES round factors of float32, HALVES sums of halves */
     int algorithm;
     bool unordered; /* gradients are summed by whoever comes first */
     bool starts;    /* else its plans can't be made */
@@ -78,8 +78,9 @@ std::vector<engine> engines_for(const operation &o, cudnnBackendHeurMode_t mode)
     if (mode == CUDNN_HEUR_MODE_FALLBACK)
         return {last_resort};
     all = {never_starts, hungry};
-    for (arithmetic how : {TENSOR_CORES, TF32, HALVES, FMA}) {
-        if (floats != (how != TENSOR_CORES))
+    for (arithmetic how : {TF32, HALVES, TENSOR_CORES, FMA}) {
+        bool fits = floats ? how != TENSOR_CORES : how == TENSOR_CORES || (halves && how == HALVES);
+        if (!fits)
             continue;
         all.push_back({how, 1, o.to != FORWARD, true, 1024, 16});
         all.push_back({how, 0, false, true, 0, 16});
@@ -90,12 +91,14 @@ std::vector<engine> engines_for(const operation &o, cudnnBackendHeurMode_t mode)
     return listed;
 }
 
-std::vector<cudnnBackendNumericalNote_t> notes_of(const engine &e) {
+std::vector<cudnnBackendNumericalNote_t> notes_of(const operation &o, const engine &e) {
     std::vector<cudnnBackendNumericalNote_t> notes;
     if (e.how == TF32 || e.how == TENSOR_CORES)
         notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
     if (e.how == HALVES)
-        notes.push_back(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+        notes.push_back(o.x.type == CUDNN_DATA_FLOAT
+                            ? CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS
+                            : CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
     if (e.unordered)
         notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
     return notes;
@@ -152,7 +155,8 @@ std::vector<double> gather(const engine &e, const shape &s, const void *p) {
     std::vector<double> values((size_t)count(s));
     each(s, [&](size_t k, size_t place) {
         double x = load(type_of(s.type), p, place);
-        values[k] = e.how == TF32 ? to_tf32(x) : e.how == HALVES ? (double)(__half)(float)x : x;
+        bool rounds = e.how == HALVES && s.type == CUDNN_DATA_FLOAT;
+        values[k] = e.how == TF32 ? to_tf32(x) : rounds ? (double)(__half)(float)x : x;
     });
     return values;
 }
@@ -211,13 +215,21 @@ void run(const operation &o, const engine &e, const void *x, const void *w, cons
         ws = gather(e, o.w, w);
     if (o.to != FORWARD)
         ys = gather(e, o.y, y);
+    auto add = [&](double *sum, double term) {
+        *sum += term;
+        if (e.how == HALVES) { /* what it is of */
+            uint64_t rounded;
+            store(type_of(result.type), &rounded, 0, *sum);
+            *sum = load(type_of(result.type), &rounded, 0);
+        }
+    };
     each_product(o.c, o.x, o.w, o.y, [&](size_t i, size_t j, size_t k) {
         if (o.to == FORWARD)
-            sums[k] += xs[i] * ws[j];
+            add(&sums[k], xs[i] * ws[j]);
         else if (o.to == BACKWARD_DATA)
-            sums[i] += ys[k] * ws[j];
+            add(&sums[i], ys[k] * ws[j]);
         else
-            sums[j] += xs[i] * ys[k];
+            add(&sums[j], xs[i] * ys[k]);
     });
     scatter(result, const_cast<void *>(out), sums, o.alpha, o.beta);
 }
@@ -692,7 +704,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t d, cudnnBackendA
         return fill(*c, CUDNN_BACKEND_ENGINE_DESCRIPTOR, std::vector<engine>{c->what}, wanted,
                     count, values);
     if (notes)
-        return copy(notes_of(c->what), wanted, count, values);
+        return copy(notes_of(c->op, c->what), wanted, count, values);
     return copy(std::vector<int64_t>{(int64_t)c->what.workspace}, wanted, count, values);
 }
 

@@ -247,7 +247,7 @@ static void check_gradients(cudnnDataType_t type, bool last, const ints &x_dims,
     size_t nx = product(x_dims), nw = product(w_dims), ny = product(y_dims);
     T *x = values<T>(nx, 5), *w = values<T>(nw, 3), *dy = values<T>(ny, 7);
     T *y = device_array<T>(ny), *dx = device_array<T>(nx), *dw = device_array<T>(nw);
-    int engines = type == CUDNN_DATA_FLOAT ? 6 : 2;
+    int engines = type == CUDNN_DATA_FLOAT ? 6 : type == CUDNN_DATA_HALF ? 4 : 2;
     CHECK_INT(run_all({forward, x_desc, w_desc, y_desc, conv}, x, w, y, y, ny * sizeof(T)),
               engines);
     CHECK_INT(run_all({backward_data, x_desc, w_desc, y_desc, conv}, dx, w, dy, dx, nx * sizeof(T)),
@@ -302,6 +302,7 @@ TEST(engines_are_listed_with_what_is_to_be_known_of_them) {
     const unsigned cores = 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     const unsigned unordered = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
     const unsigned down = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+    const unsigned rough = 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
     auto notes = [](const direction &to, cudnnDataType_t type, int64_t alignment) {
         tensor x(X, type, {1, 2, 4, 4}, false, alignment), w(W, type, {3, 2, 1, 1}, false);
         tensor y(Y, type, {1, 3, 4, 4}, false);
@@ -317,7 +318,8 @@ TEST(engines_are_listed_with_what_is_to_be_known_of_them) {
     CHECK(notes(forward, CUDNN_DATA_FLOAT, 16) == (list{0, 0, cores, cores, down, down, 0, 0}));
     CHECK(notes(backward_filter, CUDNN_DATA_FLOAT, 16) ==
           (list{0, 0, cores | unordered, cores, down | unordered, down, unordered, 0}));
-    CHECK(notes(backward_data, CUDNN_DATA_HALF, 16) == (list{0, 0, cores | unordered, cores}));
+    CHECK(notes(backward_data, CUDNN_DATA_HALF, 16) ==
+          (list{0, 0, rough | unordered, rough, cores | unordered, cores}));
     CHECK(notes(forward, CUDNN_DATA_HALF, 8).empty());    /* none reads less than 16 bytes */
     CHECK(notes(forward, CUDNN_DATA_DOUBLE, 16).empty()); /* none sums doubles in floats */
     CHECK(notes(forward, CUDNN_DATA_INT8, 16).empty());

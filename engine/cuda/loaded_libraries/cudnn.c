@@ -227,12 +227,15 @@ static descriptor make_graph(int *bad, cudnnHandle_t handle, const td_dnn_shape 
 
 /* Does an engine of which the library notes this compute what the shape asks for? */
 static bool does(const td_dnn_shape *s, cudnnBackendNumericalNote_t note) {
+    bool halves = s->dtype == TD_F16 || s->dtype == TD_BF16;
     if (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
         return !s->is_fixed;
     if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE) /* they read ten bits of a float32's mantissa */
         return s->dtype != TD_F32 || s->is_tf32;
     if (note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)
-        return s->dtype == TD_F16 || s->dtype == TD_BF16;
+        return halves;
+    if (note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)
+        return !halves; /* whose sums are float32 */
     return true;
 }
 

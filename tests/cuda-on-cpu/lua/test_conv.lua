@@ -110,6 +110,13 @@ t.test("tf32_is_asked_for_where_it_is_allowed", function()
     t.eq(asked "float32", "FMA 1")
 end)
 
+-- The played library lists engines that sum halves in halves before the others, where 2048 + 1 = 2048.
+t.test("sums_of_halves_are_float32", function()
+    local x, w = tide.ones(1, 1, 60, 60):to("float16"), tide.ones(1, 1, 1, 1):to("float16"):cuda():requires_grad_()
+    tide.conv2d(x:cuda(), w):sum():backward()
+    t.eq(w.grad:item(), 3600)
+end)
+
 t.test("deterministic_algorithms_alone_where_they_are_asked_for", function()
     tide.use_deterministic_algorithms(true)
     t.eq({ asked "float32", asked "float64", asked "bfloat16" }, { "FMA 0", "TENSOR_CORES 0", "TENSOR_CORES 0" })
