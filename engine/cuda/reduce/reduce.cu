@@ -74,7 +74,7 @@ __device__ static inline long long td_finish_number(const td_cu_fold &f, long lo
 /* ---- one number for each output ---- */
 
 __device__ static inline double td_start_of(int fold, double) {
-    double inf = 1 / (double)0.0f;
+    double inf = (double)INFINITY;
     return fold == TD_CU_PROD                              ? 1
            : fold == TD_CU_MAX                             ? -inf
            : fold == TD_CU_MIN || fold == TD_CU_ABS_MIN    ? inf
@@ -211,7 +211,7 @@ template <typename L> struct td_scale_fold : td_cu_fold {
     typedef int C;
     enum { VECTOR = L::VECTOR };
 
-    __device__ A start() const { return power < 0 ? 1 / (double)0.0f : 0; }
+    __device__ A start() const { return power < 0 ? (double)INFINITY : 0; }
     __device__ C context(const td_output_place &) const { return 0; }
     __device__ V load(C, long long offset, long long) const { return L::load(*this, offset); }
     __device__ void take(A &acc, C, V v, long long) const {

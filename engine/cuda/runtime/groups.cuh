@@ -1,7 +1,10 @@
 /* groups.cuh: threads that work on one thing and put their results together: a power of two of
- * neighbours up to a warp, or a whole block. The order follows from the threads' numbers alone. */
+ * neighbours up to a warp, or a whole block, of any number of warps. The order follows from the
+ * threads' numbers alone. */
 #ifndef TD_CUDA_RUNTIME_GROUPS_CUH
 #define TD_CUDA_RUNTIME_GROUPS_CUH
+
+#include "engine/cuda/runtime/vector.cuh"
 
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -33,7 +36,7 @@ __device__ static inline td_cu_three td_shuffle_xor(td_cu_three mine, int by) {
 }
 
 /* What all lanes of a group have, put together by f.join, which takes its arguments in either
- * order; every lane gets it. All threads of the block come here; `shared` has TD_GROUP_WARPS. */
+ * order; every lane gets it. All threads of the block come here; `shared` has room for its warps. */
 template <typename A, typename F>
 __device__ static A td_group_fold(const F &f, A mine, int lanes, A *shared) {
     for (int by = (lanes < 32 ? lanes : 32) / 2; by > 0; by /= 2)
@@ -45,7 +48,7 @@ __device__ static A td_group_fold(const F &f, A mine, int lanes, A *shared) {
         shared[threadIdx.x / 32] = mine;
     __syncthreads();
     A all = shared[0];
-    for (int k = 1; k < TD_GROUP_WARPS; k++)
+    for (int k = 1; k < lanes / 32; k++)
         all = f.join(all, shared[k]);
     return all;
 }
@@ -62,12 +65,6 @@ struct td_adder {
         td_cu_three r = {a.a + b.a, a.b + b.b, a.c + b.c};
         return r;
     }
-};
-
-/* Elements that are read and written at once: as many as 16 bytes hold, or fewer. */
-template <typename T, int COUNT = 16 / sizeof(T)> struct __align__(sizeof(T) * COUNT) td_pack {
-    enum { N = COUNT };
-    T e[COUNT];
 };
 
 /* 32-bit division is several times quicker. */

@@ -4,6 +4,7 @@
 #define TD_CUDA_RUNTIME_VECTOR_CUH
 
 #ifndef __CUDACC_RTC__
+#include <cuda_runtime.h>
 #include <string.h>
 #endif
 
@@ -16,9 +17,10 @@
 #endif
 
 /* Aligned as one access wants it, which takes 16 bytes at most. */
-template <typename T, int N>
-struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) td_pack {
-    T e[N];
+template <typename T, int COUNT = 16 / sizeof(T)>
+struct alignas(sizeof(T) * COUNT < 16 ? sizeof(T) * COUNT : 16) td_pack {
+    enum { N = COUNT };
+    T e[COUNT];
 };
 
 /* Its bytes. The compiler cuts accesses of more than four elements, so that those of small elements
@@ -39,7 +41,11 @@ template <typename T, int N> __device__ static inline td_pack<T, N> td_read_pack
 }
 template <typename T, int N>
 __device__ static inline void td_write_pack(T *p, const td_pack<T, N> &pack) {
-    if constexpr (N > 4 && sizeof pack >= 4) {
+    if constexpr (sizeof pack == 16) {
+        uint4 words;
+        memcpy(&words, &pack, sizeof pack);
+        *(uint4 *)p = words;
+    } else if constexpr (N > 4 && sizeof pack >= 4) {
         td_words<sizeof pack> words;
         memcpy(&words, &pack, sizeof pack);
         *(td_words<sizeof pack> *)p = words;

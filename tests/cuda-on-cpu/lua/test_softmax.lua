@@ -34,6 +34,11 @@ c.test("long_and_short_lines", function()
         forms("rows of " .. n, c.numbers({ 3, n }, tide.float32), 2)
         forms("columns of " .. n, c.numbers({ n, 2 }, tide.float32), 1)
     end
+    for _, dtype in ipairs(c.floats) do -- few and many elements for a thread, packed or not, and more than threads hold
+        for _, n in ipairs { 8, 248, 264, 1032, 9001, 33000, 66000 } do
+            forms(tostring(dtype) .. " rows of " .. n, c.numbers({ 2, n }, dtype), 2)
+        end
+    end
     forms("in the middle", c.numbers({ 3, 7, 40 }, tide.float64), 2)
     c.both("0-dim", function(v) return v:softmax(1), v:log_softmax(1) end, tide.tensor(3.0))
     c.both("nothing", function(v) return v:softmax(1), v:softmax(2) end, tide.zeros(0, 3))
