@@ -27,9 +27,7 @@ template <typename E> struct td_find_fold : td_cu_find {
     __device__ C context(const td_output_place &) const { return 0; }
     __device__ V load(C, long long offset, long long) const { return ((const E *)x)[offset]; }
     __device__ void take(A &acc, C, V v, long long k) const {
-        td_wide<E> w = td_widen(v);
-        if (acc.k < 0 || better(w, acc.v))
-            acc = A{w, k};
+        acc = join(acc, A{td_widen(v), k});
     }
     __device__ A join(A a, A b) const {
         if (a.k < 0 || b.k < 0)

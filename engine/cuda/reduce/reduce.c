@@ -4,12 +4,13 @@
 #include <string.h>
 
 enum {
-    FULL = 1024,        /* blocks that keep a device busy */
+    FULL = 2048,        /* blocks that keep a device busy to the end */
     PIECE_ROW = 8192,   /* elements of an output that are worth a block, by rows */
     PIECE_COLUMN = 256, /* by columns */
-    MOST_PIECES = 1024,
+    MOST_PIECES = 2048,
     BLOCK = 256,
-    COLUMNS = 32,
+    COLUMNS = 32, /* threads with neighbouring outputs */
+    SIDE = 4,     /* outputs of such a thread, where elements can be read so */
     EACH = 4,       /* elements that a thread of a small group should have */
     LONG_ROW = 2048 /* elements that are worth a whole block */
 };
@@ -17,7 +18,7 @@ enum {
 /* ---- shapes ---- */
 
 static void choose_pieces(td_cu_reduction *s) {
-    int64_t each = s->by_columns ? COLUMNS : BLOCK / s->lanes;
+    int64_t each = s->by_columns ? COLUMNS * SIDE : BLOCK / s->lanes;
     int64_t blocks = (s->outputs + each - 1) / each;
     int64_t least = s->by_columns ? PIECE_COLUMN : PIECE_ROW, pieces = 1;
     if (blocks < FULL / 2 && s->count >= 2 * least) {
@@ -25,7 +26,7 @@ static void choose_pieces(td_cu_reduction *s) {
         pieces = pieces < MOST_PIECES ? pieces : MOST_PIECES;
     }
     s->piece_len = (s->count + pieces - 1) / pieces;
-    if (pieces > 1) /* so that a piece begins where 16 bytes begin */
+    if (pieces > 1 && !s->by_columns) /* so that a piece begins where 16 bytes begin */
         s->piece_len = (s->piece_len + BLOCK - 1) / BLOCK * BLOCK;
     s->pieces = pieces > 1 ? (s->count + s->piece_len - 1) / s->piece_len : 1;
 }

@@ -11,10 +11,11 @@
 
 /* ---- elements ---- */
 
-/* Elements of one dtype, and such as are converted first; both become a double or an int64. */
-template <typename E> struct td_plain {
+/* Elements of one dtype, and such as are converted first; both become a double or an int64, or what
+ * else holds them. */
+template <typename E, typename Number = td_sum<E>> struct td_plain {
     typedef E T;
-    typedef td_sum<E> N;
+    typedef Number N;
     enum { VECTOR = 1 };
     __device__ static E load(const td_cu_fold &f, long long at) { return ((const E *)f.x)[at]; }
     __device__ static N number(const td_cu_fold &, E v) { return (N)td_widen(v); }
@@ -74,43 +75,59 @@ __device__ static inline long long td_finish_number(const td_cu_fold &f, long lo
 /* ---- one number for each output ---- */
 
 __device__ static inline double td_start_of(int fold, double) {
-    double inf = (double)INFINITY;
     return fold == TD_CU_PROD                              ? 1
-           : fold == TD_CU_MAX                             ? -inf
-           : fold == TD_CU_MIN || fold == TD_CU_ABS_MIN    ? inf
+           : fold == TD_CU_MAX                             ? -(double)INFINITY
+           : fold == TD_CU_MIN || fold == TD_CU_ABS_MIN    ? (double)INFINITY
                                                            : 0;
+}
+__device__ static inline float td_start_of(int fold, float) {
+    return (float)td_start_of(fold, 0.0);
 }
 __device__ static inline long long td_start_of(int fold, long long) {
     const long long most = 0x7fffffffffffffffLL;
     return fold == TD_CU_PROD ? 1 : fold == TD_CU_MAX ? -most - 1 : fold == TD_CU_MIN ? most : 0;
 }
 
-__device__ static inline double td_mapped(const td_cu_fold &f, double v, double center) {
-    switch (f.fold) {
-    case TD_CU_NANSUM: return v == v ? v : 0;
+/* The fold is asked for once for several elements. */
+#define TD_EACH(statement)                                                                         \
+    TD_UNROLL                                                                                      \
+    for (int e = 0; e < N; e++)                                                                    \
+        statement;                                                                                 \
+    break;
+
+/* What is folded of elements. */
+template <int N, int OUTPUTS>
+__device__ static inline void td_map(const td_cu_fold &f, double (&v)[N],
+                                     const double (&center)[OUTPUTS]) {
+    switch (f.fold) { /* sums, products and extremes: as they are */
+    case TD_CU_NANSUM: TD_EACH(v[e] = v[e] == v[e] ? v[e] : 0)
     case TD_CU_ABS_SUM:
     case TD_CU_ABS_MAX:
-    case TD_CU_ABS_MIN: return fabs(v);
-    case TD_CU_SQUARE_SUM: return v * v;
-    case TD_CU_NONZERO: return v != 0;
-    case TD_CU_POWER_SUM: return td_power(fabs(v) * center, f.power);
-    case TD_CU_MEAN: return v - center;
+    case TD_CU_ABS_MIN: TD_EACH(v[e] = fabs(v[e]))
+    case TD_CU_SQUARE_SUM: TD_EACH(v[e] *= v[e])
+    case TD_CU_NONZERO: TD_EACH(v[e] = v[e] != 0)
+    case TD_CU_POWER_SUM: TD_EACH(v[e] = td_power(fabs(v[e]) * center[e % OUTPUTS], f.power))
+    case TD_CU_MEAN: TD_EACH(v[e] -= center[e % OUTPUTS])
     }
-    return v; /* sums, products, extremes */
 }
-__device__ static inline long long td_mapped(const td_cu_fold &f, long long v, double) {
-    return f.fold == TD_CU_NONZERO ? v != 0 : v;
+template <int N, int OUTPUTS>
+__device__ static inline void td_map(const td_cu_fold &f, long long (&v)[N],
+                                     const double (&)[OUTPUTS]) {
+    switch (f.fold) {
+    case TD_CU_NONZERO: TD_EACH(v[e] = v[e] != 0)
+    }
 }
 
-template <typename N> __device__ static inline N td_joined(int fold, N a, N b) {
+template <int N, int CHAINS, typename W>
+__device__ static inline void td_join(int fold, W (&acc)[CHAINS], const W (&v)[N]) {
     switch (fold) {
-    case TD_CU_PROD: return a * b;
+    case TD_CU_PROD: TD_EACH(acc[e % CHAINS] *= v[e])
     case TD_CU_MAX:
-    case TD_CU_ABS_MAX: return td_cu_max(a, b);
+    case TD_CU_ABS_MAX: TD_EACH(acc[e % CHAINS] = td_cu_max(acc[e % CHAINS], v[e]))
     case TD_CU_MIN:
-    case TD_CU_ABS_MIN: return td_cu_min(a, b);
+    case TD_CU_ABS_MIN: TD_EACH(acc[e % CHAINS] = td_cu_min(acc[e % CHAINS], v[e]))
+    default: TD_EACH(acc[e % CHAINS] += v[e]) /* sums of any kind */
     }
-    return a + b; /* sums of any kind */
 }
 
 /* What makes the power of two below `largest` 1, where powers of that are out of range or near it;
@@ -121,36 +138,59 @@ __device__ static inline double td_scale_of(double largest, double power) {
     return fabs(exponent * power) > 900 ? ldexp(1, -exponent) : 1;
 }
 
-/* PLAIN_SUM: the fold is known when the kernel is compiled. */
-template <typename L, bool PLAIN_SUM> struct td_number_fold : td_cu_fold {
+/* Plain sums and extremes of elements have kernels of their own; the latter stay what they are. */
+enum { TD_SUMS, TD_EXTREMES, TD_OTHERS };
+
+template <typename L, int KIND> struct td_number_fold : td_cu_fold {
     typedef typename L::T T;
     typedef T V;
     typedef typename L::N A;
     typedef double C; /* MEAN: the first element; POWER_SUM: the factor of elements */
-    enum { VECTOR = L::VECTOR };
+    enum { VECTOR = L::VECTOR && KIND == TD_OTHERS ? 2 : (int)L::VECTOR };
 
-    __device__ A start() const { return PLAIN_SUM ? A(0) : td_start_of(this->fold, A(0)); }
+    __device__ A start() const { return KIND == TD_SUMS ? A(0) : td_start_of(this->fold, A(0)); }
     __device__ C context(const td_output_place &at) const {
-        if (PLAIN_SUM || (this->fold != TD_CU_MEAN && this->fold != TD_CU_POWER_SUM))
+        if (KIND != TD_OTHERS || (this->fold != TD_CU_MEAN && this->fold != TD_CU_POWER_SUM))
             return 0;
         if (this->fold == TD_CU_POWER_SUM)
             return centers ? centers[at.number] : 1;
         return (double)L::number(*this, load(0, at.offset, 0));
     }
     __device__ V load(C, long long offset, long long) const { return L::load(*this, offset); }
-    __device__ void take(A &acc, C center, V v, long long) const {
-        A n = L::number(*this, v);
-        acc = PLAIN_SUM ? acc + n : td_joined(this->fold, acc, td_mapped(*this, n, center));
+    template <int CHAINS, int OUTPUTS, int N>
+    __device__ void take_pack(A (&acc)[CHAINS], const C (&c)[OUTPUTS], const V (&v)[N]) const {
+        A n[N];
+        TD_UNROLL
+        for (int e = 0; e < N; e++)
+            n[e] = L::number(*this, v[e]);
+        td_map(*this, n, c);
+        td_join(this->fold, acc, n);
     }
-    __device__ A join(A a, A b) const { return PLAIN_SUM ? a + b : td_joined(this->fold, a, b); }
+    __device__ void take(A &acc, C center, V v, long long) const {
+        A n[1] = {L::number(*this, v)};
+        C c[1] = {center};
+        if constexpr (KIND == TD_OTHERS)
+            td_map(*this, n, c);
+        acc = join(acc, n[0]);
+    }
+    __device__ A join(A a, A b) const {
+        if (KIND == TD_SUMS)
+            return a + b;
+        if (KIND == TD_EXTREMES) /* td_cu_max or td_cu_min */
+            return a != a || (this->fold == TD_CU_MAX ? a >= b : a <= b) ? a : b;
+        A acc[1] = {a}, n[1] = {b};
+        td_join(this->fold, acc, n);
+        return acc[0];
+    }
     __device__ void finish(const td_cu_reduction &s, const td_output_place &at, A acc) const {
-        if (!PLAIN_SUM && this->fold == TD_CU_MEAN)
-            centers[at.number] = context(at) + (double)acc / (double)s.count;
-        else if (!PLAIN_SUM && this->fold == TD_CU_POWER_SUM && centers)
+        td_sum<A> all = acc;
+        if (KIND == TD_OTHERS && this->fold == TD_CU_MEAN)
+            centers[at.number] = context(at) + (double)all / (double)s.count;
+        else if (KIND == TD_OTHERS && this->fold == TD_CU_POWER_SUM && centers)
             td_store_number(to, out, at.out_offset,
-                            td_finish_number(*this, acc, s.count) / context(at));
+                            td_finish_number(*this, all, s.count) / context(at));
         else
-            td_store_number(to, out, at.out_offset, td_finish_number(*this, acc, s.count));
+            td_store_number(to, out, at.out_offset, td_finish_number(*this, all, s.count));
     }
 };
 
@@ -258,8 +298,8 @@ template <typename L>
 static cudaError_t td_choose_fold(const td_cu_reduction *s, const td_cu_fold *f, void *partial,
                                   cudaStream_t stream) {
     if (f->fold == TD_CU_SUM)
-        return td_launch_fold<td_number_fold<L, true>>(s, f, partial, stream);
-    return td_launch_fold<td_number_fold<L, false>>(s, f, partial, stream);
+        return td_launch_fold<td_number_fold<L, TD_SUMS>>(s, f, partial, stream);
+    return td_launch_fold<td_number_fold<L, TD_OTHERS>>(s, f, partial, stream);
 }
 
 template <typename L>
@@ -290,6 +330,10 @@ cudaError_t td_cu_run_fold(const td_cu_reduction *s, const td_cu_fold *f, void *
         return f->compute >= TD_F16
                    ? td_choose_float_fold<td_converted<double>>(s, f, partial, stream)
                    : td_choose_fold<td_converted<long long>>(s, f, partial, stream);
+    if (f->fold == TD_CU_MAX || f->fold == TD_CU_MIN)
+        TD_BY_DTYPE(f->from, T,
+                    return td_launch_fold<td_number_fold<td_plain<T, td_wide<T>>, TD_EXTREMES>>(
+                        s, f, partial, stream))
     switch (f->from) {
         TD_CASE_(TD_BOOL, td_bool, T, return td_choose_fold<td_plain<T>>(s, f, partial, stream))
         TD_CASES_INT_(T, return td_choose_fold<td_plain<T>>(s, f, partial, stream))

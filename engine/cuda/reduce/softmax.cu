@@ -122,7 +122,9 @@ static int td_lanes_to_hold(long long packs, int most) {
         lanes *= 2;
     if (packs > (long long)TD_HELD_BLOCK * most)
         return 0;
-    return packs <= (long long)lanes * most ? lanes : (int)((packs + most * 32 - 1) / (most * 32)) * 32;
+    if (packs <= (long long)lanes * most)
+        return lanes;
+    return (int)((packs + most * 32 - 1) / (most * 32)) * 32;
 }
 
 /* LAUNCH(N, HELD) where a line fits, with as many threads in `block` as a block has. */
@@ -140,7 +142,7 @@ static int td_lanes_to_hold(long long packs, int most) {
         if ((l).inner == 1 && lanes)                                                               \
             return packed ? few ? LAUNCH(PACK, TD_HELD_FEW) : LAUNCH(PACK, LONG)                   \
                    : few  ? LAUNCH(1, TD_HELD_FEW)                                                 \
-                          : LAUNCH(1, LONG / 2);                                                       \
+                          : LAUNCH(1, LONG / 2);                                                   \
     } while (0)
 
 /* ---- sums of exponentials ---- */

@@ -99,6 +99,25 @@ c.test("other_dtypes_of_results", function()
     end
 end)
 
+-- Columns read several at a time, and where these are not aligned one by one; rows with a head and a tail.
+c.test("side_by_side", function()
+    for _, dtype in ipairs(c.all) do
+        for _, shape in ipairs { { 300, 24 }, { 2000, 8 }, { 70, 136 }, { 3, 1100 } } do
+            local x = c.numbers({ shape[1], shape[2] + 8 }, dtype)
+            for _, first in ipairs { 1, 2, 5 } do
+                local view = x:narrow(2, first, shape[2])
+                for dim = 1, 2 do
+                    local what = ("%s, %d x %d from %d, dim %d"):format(dtype, shape[1], shape[2], first, dim)
+                    c.both(what, function(v) return v:sum(dim), v:amax(dim), v:amin(dim), v:any(dim) end, view)
+                    if dtype.is_floating_point then
+                        c.both(what, function(v) return v:var(dim), v:norm(1, dim), v:norm(math.huge, dim) end, view)
+                    end
+                end
+            end
+        end
+    end
+end)
+
 c.test("close_numbers_keep_their_variance", function()
     local x = tide.arange(5000, { dtype = tide.float64 }) % 7 * 1e-7 + 1e9
     c.both("rows", function(v) return v:var() end, x)
