@@ -126,7 +126,8 @@ __device__ static inline void td_join(int fold, W (&acc)[CHAINS], const W (&v)[N
     case TD_CU_ABS_MAX: TD_EACH(acc[e % CHAINS] = td_cu_max(acc[e % CHAINS], v[e]))
     case TD_CU_MIN:
     case TD_CU_ABS_MIN: TD_EACH(acc[e % CHAINS] = td_cu_min(acc[e % CHAINS], v[e]))
-    default: TD_EACH(acc[e % CHAINS] += v[e]) /* sums of any kind */
+    case TD_CU_SUM: case TD_CU_NANSUM: case TD_CU_ABS_SUM: case TD_CU_SQUARE_SUM: case TD_CU_NONZERO:
+    case TD_CU_POWER_SUM: case TD_CU_MEAN: TD_EACH(acc[e % CHAINS] += v[e])
     }
 }
 

@@ -130,8 +130,8 @@ __device__ static void td_take_line(const F &f, typename F::A (&acc)[CHAINS],
                                     const typename F::C (&c)[1], long long offset, long long stride,
                                     long long n, long long k, int lane, int lanes) {
     if constexpr (F::VECTOR != 0) {
-        if (stride == 1) {
-            enum { N = td_widths<F>::ROW };
+        enum { N = td_widths<F>::ROW };
+        if (stride == 1 && n >= 32 * N) { /* shorter ones in order, so that of equals the first wins */
             const typename F::T *x = (const typename F::T *)f.x + offset;
             long long head = (long long)((16 - (unsigned long long)x % 16) % 16 / sizeof *x);
             head = head < n ? head : n;
