@@ -151,7 +151,7 @@ static void copy_spatial(const td_dnn_shape *s, const int32_t *from, int64_t *to
 
 static descriptor make_tensor(int *bad, const td_dnn_shape *s, int64_t name, int outer,
                               int channels, const int32_t *spatial) {
-    int64_t dims[DIMS] = {outer, channels}, strides[DIMS], alignment = s->alignment;
+    int64_t dims[DIMS] = {outer, channels}, strides[DIMS], alignment = TD_DNN_ALIGNMENT;
     int64_t at = s->channels_last ? channels : 1;
     int ndims = 2 + s->spatial;
     copy_spatial(s, spatial, dims + 2);

@@ -9,7 +9,10 @@
 
 #define TD_LATE_CUDNN "td_late_cudnn_calls"
 
-enum { TD_DNN_SPATIAL = 3 };
+enum {
+    TD_DNN_SPATIAL = 3,
+    TD_DNN_ALIGNMENT = 16 /* bytes, of all addresses of a call */
+};
 
 /* A convolution of x (n, c, in) and w (o, c / groups, kernel) to y (n, o, out), or a gradient; all
  * three lie without gaps, channels last or row-major. Where there are two spatial dims the first
@@ -20,7 +23,6 @@ typedef struct td_dnn_shape {
     int32_t is_tf32;     /* float32 factors may be rounded to TF32 */
     int32_t is_fixed;    /* the order of sums must follow from the shape */
     int32_t is_measured; /* the plan was timed, not guessed */
-    int32_t alignment;   /* of all addresses, in bytes: a power of two, at most 16 */
     int32_t n, c, o;
     int32_t in[TD_DNN_SPATIAL], kernel[TD_DNN_SPATIAL], out[TD_DNN_SPATIAL];
     int32_t stride[TD_DNN_SPATIAL], padding[TD_DNN_SPATIAL], dilation[TD_DNN_SPATIAL];

@@ -10,7 +10,7 @@
 typedef struct td_late_nvrtc {
     /* Has the library make what it keeps until the process ends, so that whoever asks for something
      * to be done at exit after this is asked before that goes. */
-    void (*prepare)(void);
+    void (*prepare)(int capability);
     /* Compile a text for a compute capability (90); answers 0, or the library's status. *out is
      * new; NULL where compiling failed. */
     int (*compile)(const char *text, int nheaders, const char *const *headers,

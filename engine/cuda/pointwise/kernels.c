@@ -116,12 +116,12 @@ static void end(void);
 
 /* With the lock held. What is to be done at exit is asked for behind what the compiler itself asked
  * for, and so is done before the compiler goes: its thread may be at work. */
-static bool has_compiler(void) {
+static bool has_compiler(int device) {
     static td_cuda_late library = {.file = TD_CUDA_NVRTC, .symbol = TD_LATE_NVRTC};
     static bool asked;
     compiler = td_cuda_late_table(&library);
     if (compiler && !asked) {
-        compiler->prepare();
+        compiler->prepare(capability_of(device));
         asked = atexit(end) == 0;
     }
     return compiler != NULL && asked;
@@ -250,6 +250,7 @@ static void *work(void *unused) {
         program made = {.library = NULL};
         if (cudaSetDevice(p->device) == cudaSuccess)
             compile(p->text, p->device, &made);
+        (void)atexit(end); /* before what compiling made goes, should that be more than was prepared */
         pthread_mutex_lock(&lock);
         take_result(p, &made);
     }
@@ -266,6 +267,7 @@ static void end(void) {
     if (works)
         (void)pthread_join(worker, NULL);
     pthread_mutex_lock(&lock);
+    works = false;
     for (int k = 0; k < SETS * WAYS; k++) {
         program *p = &programs[0][0] + k;
         unload(p);
@@ -328,7 +330,7 @@ static program *find_program(const key *k, int device) {
 /* With the lock held. */
 static void begin_to_compile(program *p, const td_cu_code *code, const td_cuda_form *form,
                              bool now) {
-    if (kept >= most_kept() || !has_compiler() || (!now && !has_worker()))
+    if (kept >= most_kept() || !has_compiler(p->device) || (!now && !has_worker()))
         return;
     p->text = td_cuda_source(code, form);
     p->state = p->text ? WAITING : FAILED;

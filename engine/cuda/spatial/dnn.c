@@ -11,10 +11,13 @@
 #include "engine/cuda/runtime/loaded_libraries.h"
 #include "engine/cuda/runtime/shape_choices.h"
 #include "engine/ops/language/program.h"
+#include "engine/ops/make/copy.h"
+#include "engine/ops/rule_helpers.h"
 #include "engine/ops/spatial/spatial.h"
 
 #include <math.h>
 #include <pthread.h>
+#include <string.h>
 
 #ifndef TD_CUDA_CUDNN
 #define TD_CUDA_CUDNN "" /* the module's file, beside ours: built without it */
@@ -22,10 +25,7 @@
 
 #define WORKSPACE ((size_t)1 << 30) /* at most */
 
-enum {
-    ALIGNMENT = 16, /* more than this no plan asks for */
-    RUNS = 3        /* of a plan that is timed */
-};
+enum { RUNS = 3 /* of a plan that is timed */ };
 
 _Static_assert(sizeof(td_dnn_shape) <= TD_CUDA_SHAPE_BYTES, "a shape fits");
 _Static_assert((int)TD_DNN_SPATIAL == (int)TD_SPATIAL, "as many dims");
@@ -74,12 +74,6 @@ static bool shape_of(const td_convolution_plan *p, td_dnn_shape *s) {
     }
     return is_its_dtype(p->out) && p->a->numel <= INT32_MAX && p->b->numel <= INT32_MAX &&
            p->out->numel <= INT32_MAX && most <= INT32_MAX;
-}
-
-/* A tensor can begin at any element. */
-static int32_t alignment_of(const td_dnn_call *c) {
-    uintptr_t all = (uintptr_t)c->a | (uintptr_t)c->b | (uintptr_t)c->out | ALIGNMENT;
-    return (int32_t)(all & (0 - all));
 }
 
 /* With the lock held. */
@@ -184,13 +178,33 @@ static const td_dnn_way *way_for(const td_late_cudnn *dnn, void *handle, const t
 
 /* ---- convolutions ---- */
 
+static bool is_aligned(const td_tensor *x) {
+    return (uintptr_t)x->data % TD_DNN_ALIGNMENT == 0;
+}
+
+/* x itself, or a copy that lies alike: a view can begin at any element, and engines for such, which are few, fail on
+ * some shapes. */
+static td_status align(td_tensor *x, td_tensor **out) {
+    td_meta meta;
+    *out = NULL;
+    if (is_aligned(x)) {
+        *out = td_retain(x);
+        return TD_OK;
+    }
+    td_meta_like(&meta, x, (td_dtype)x->dtype);
+    meta.device = td_tensor_device(x);
+    meta.strided = true;
+    memcpy(meta.strides, x->strides, sizeof(int64_t) * (size_t)x->ndim);
+    td_status status = td_tensor_from_meta(&meta, out);
+    return status == TD_OK ? td_copy_into(*out, x) : status;
+}
+
 /* Where there is no room for its workspace our own kernels may still do. */
-static bool run(const td_convolution_plan *p, td_dnn_shape *s, const td_tensor *b,
-                cudaStream_t stream) {
+static bool run(const td_convolution_plan *p, const td_dnn_shape *s, const td_tensor *a,
+                const td_tensor *b, cudaStream_t stream) {
     td_cuda_scratch room = {.data = NULL};
-    td_dnn_call call = {.a = p->a->data, .b = b->data, .out = p->out->data, .stream = stream};
+    td_dnn_call call = {.a = a->data, .b = b->data, .out = p->out->data, .stream = stream};
     bool done = false;
-    s->alignment = alignment_of(&call);
     pthread_mutex_lock(&lock);
     const td_late_cudnn *dnn = td_cuda_late_table(&library);
     void *handle = dnn ? td_cuda_late_handle(&library, s->device, dnn->start) : NULL;
@@ -225,20 +239,24 @@ static td_status add_bias(const td_convolution_plan *p) {
 td_status td_cuda_dnn_convolution(const td_convolution_plan *p, cudaStream_t stream, bool *done) {
     const td_conv_geometry *g = &p->geometry;
     td_dnn_shape shape;
-    td_tensor *b = NULL;
+    td_tensor *packed = NULL, *a = NULL, *b = NULL;
     td_status status = TD_OK;
     *done = false;
-    if (!td_switch_is_on(TD_SWITCH_CUDNN) || !shape_of(p, &shape))
+    if (!td_switch_is_on(TD_SWITCH_CUDNN) || !shape_of(p, &shape) || !is_aligned(p->out))
         return TD_OK;
     /* it wants the weight as the images lie */
     if (p->direction == TD_CONV_WEIGHT)
-        b = td_retain(p->b);
+        packed = td_retain(p->b);
     else
-        TD_TRY(td_pack_spatial(p->b, g->channels_last, &b));
-    *done = run(p, &shape, b, stream);
+        TD_TRY(td_pack_spatial(p->b, g->channels_last, &packed));
+    TD_TRY(align(p->a, &a));
+    TD_TRY(align(packed, &b));
+    *done = run(p, &shape, a, b, stream);
     if (*done && p->bias)
         TD_TRY(add_bias(p));
 done:
+    td_release(packed);
+    td_release(a);
     td_release(b);
     return status;
 }

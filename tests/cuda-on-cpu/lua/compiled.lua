@@ -96,7 +96,7 @@ elseif asked == "later" then
             end
         until kernels() > 0
         t.is_true(rounds > 10, "it was not worth it at once")
-        t.eq(played.counts().compilations, 1)
+        t.eq(played.counts().compilations, 2) -- the first makes what the compiler keeps
     end)
 
     t.test("a_process_ends_while_its_program_is_compiled", function()
@@ -119,7 +119,7 @@ elseif asked == "later" then
 elseif most < 512 then
     t.test("no_more_kernels_are_kept_than_there_is_room_for", function()
         local counts = compare(2, 3)
-        t.eq(counts.compilations, most)
+        t.eq(counts.compilations, most + 1) -- the first makes what the compiler keeps
         t.is_true(kernels() > 0)
         both.reset()
         cases.run(2, 3)

@@ -195,19 +195,18 @@ t.test("a_plan_is_made_once", function()
     t.eq(both.counts().plans - before.plans, 3) -- the third can be made and is not too large
 end)
 
--- What begins at an element's place, not at sixteen bytes, which the played library's usual engines want.
+-- What begins at an element's place, not at sixteen bytes, is copied: engines for such are few, and fail on some shapes.
 t.test("tensors_that_begin_anywhere", function()
     both.reset()
     for _, dtype in ipairs(both.FLOATS) do
         local data, w = tide.randn(2 * 3 * 6 * 7 + 1):to(dtype), tide.randn(4, 3, 3, 3):to(dtype)
         local on_device, weight = data:cuda(), w:cuda()
         local usual = dtype == "float32" and "FMA 1" or "TENSOR_CORES 1"
-        for _, case in ipairs { { 1, usual }, { 2, "FMA 2" }, { 1, usual } } do
-            local from, way = table.unpack(case)
+        for _, from in ipairs { 1, 2, 1 } do
             local wanted = tide.conv2d(data:narrow(1, from, 252):view(2, 3, 6, 7), w)
             local y = tide.conv2d(on_device:narrow(1, from, 252):view(2, 3, 6, 7), weight):cpu()
             t.is_true(y:allclose(wanted, { rtol = TOLERANCE[dtype], atol = TOLERANCE[dtype] }), dtype)
-            t.eq(both.counts().convolution, way)
+            t.eq(both.counts().convolution, usual)
         end
     end
     t.eq(both.launches("product_kernel"), 0)
