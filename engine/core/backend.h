@@ -117,6 +117,8 @@ typedef struct td_backend {
     void *(*allocate)(td_stream stream, size_t bytes, size_t *granted);
     /* Give back a block when the stream's work so far is done. */
     void (*release)(td_stream stream, void *block, size_t granted);
+    /* End what is done in threads of the backend's own. NULL: it has none. */
+    void (*stop)(void);
     /* Return cached blocks to the system. */
     void (*empty_cache)(int index);
     /* Bytes that the cache holds, and requests that it could not serve. */

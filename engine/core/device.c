@@ -213,3 +213,9 @@ void td_memory_empty_cache(td_device device) {
     if (backend)
         backend->empty_cache(device.index);
 }
+
+void td_devices_stop(void) {
+    for (int type = 0; type < TD_DEVICE_TYPES; type++)
+        if (td_backends[type] && td_backends[type]->stop)
+            td_backends[type]->stop();
+}

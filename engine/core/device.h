@@ -84,4 +84,8 @@ int64_t td_memory_allocated(td_device device); /* the first of these alone: one 
 void td_memory_reset_peak(td_device device);
 void td_memory_empty_cache(td_device device);
 
+/* Ends what devices do in threads of their own, such as compiling kernels: for a program that ends,
+ * before C's exit destroys what these use. Calls may still be made, which do without. */
+void td_devices_stop(void);
+
 #endif

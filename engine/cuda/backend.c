@@ -1,5 +1,6 @@
 /* backend.c: CUDA as a backend: memory, copies, and the functions of this folder. */
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/pointwise/compiled.h"
 #include "engine/cuda/runtime/activity.h"
 
 #include "engine/core/backend_module.h"
@@ -81,6 +82,7 @@ static td_backend backend = {.name = "cuda",
                              .count = td_cuda_count,
                              .allocate = td_cuda_allocate,
                              .release = td_cuda_release,
+                             .stop = td_cuda_stop_compiling,
                              .empty_cache = td_cuda_empty_cache,
                              .cache_counts = td_cuda_cache_counts,
                              .copy = copy,

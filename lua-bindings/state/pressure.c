@@ -101,7 +101,8 @@ static void set_mark(const tide_pressure *pressure, tide_gauge *gauge, int64_t u
     gauge->limit = limit < gauge->maximum ? limit : gauge->maximum;
 }
 
-/* After a full collection; `crest`: what may be held again before the next, whatever is held now. */
+/* After a full collection; `crest`: what may be held again before the next, whatever is held now.
+ */
 static void reset(const tide_pressure *pressure, tide_gauge *gauge, int64_t crest) {
     int64_t used = td_memory_held(gauge->device), heap = pressure->heap;
     int64_t room = used / 2 > LEAST_ROOM ? used / 2 : LEAST_ROOM;

@@ -8,10 +8,10 @@
  * that lived longer are old to Lua, and only a full collection finds them dead; one is made when a
  * device holds more than its soft maximum, which leaves room in proportion to what was alive and to
  * what collecting costs, and now and then when much was made since the last, so that the maximum
- * falls again after a large live set has gone. When a backward pass ends, the results of its forward
- * pass are dead, and those that grew old meanwhile wait for that: where they may be worth it, a full
- * collection is made there, and the maximum is what the pass came to, so that the next one, which
- * comes to as much, has none in its midst.
+ * falls again after a large live set has gone. When a backward pass ends, the results of its
+ * forward pass are dead, and those that grew old meanwhile wait for that: where they may be worth
+ * it, a full collection is made there, and the maximum is what the pass came to, so that the next
+ * one, which comes to as much, has none in its midst.
  *
  * What the user asks of collectgarbage holds. A new state is put into generational mode once, when
  * Tide enters it, and never again: under collectgarbage("incremental") the same pacing takes one
@@ -35,8 +35,8 @@ typedef struct tide_gauge {
     int64_t maximum; /* beyond, after a young collection: collect everything */
     int64_t left;    /* what may still be made before everything is collected all the same, */
     int64_t room;    /* and how much that was after the last time */
-    int64_t base;    /* least that was held when a backward pass ended, or after a collection then */
-    int64_t high;    /* most that was seen since the last backward pass that ended in one */
+    int64_t base; /* least that was held when a backward pass ended, or after a collection then */
+    int64_t high; /* most that was seen since the last backward pass that ended in one */
 } tide_gauge;
 
 typedef struct tide_pressure {

@@ -18,6 +18,7 @@
 
 #include "lua-bindings/tide_lua.h"
 
+#include "engine/core/device.h"
 #include "engine/core/version.h"
 
 #include <lauxlib.h>
@@ -89,6 +90,7 @@ void tide_session_free(tide_session *s) {
         return;
     if (s->L)
         tide_lua_close(s->L);
+    td_devices_stop();
     output_free(s);
     assist_free(s);
     text_free(s);

@@ -39,9 +39,13 @@ local function case(name, fn, facts)
         return
     end
     tide.cuda.reset_peak_memory_stats()
-    for _ = 1, TINY and 1 or 3 do
-        fn()
-    end
+    local began = os.time() -- programs that are compiled at run time are so by then
+    repeat
+        for _ = 1, TINY and 1 or 3 do
+            fn()
+        end
+        tide.cuda.synchronize()
+    until TINY or not (facts and facts.compiled) or os.time() > began + 1
     local loops = 1
     while time_batch(fn, loops) < MIN_BATCH do
         loops = loops * 2
@@ -136,7 +140,7 @@ elements("_bf16_1e8", tide.bfloat16, 2)
 if chosen "adam_resnet50" then
     local params = models.parameters(models.resnet50_shapes(), "cuda")
     local adam = optim.Adam(params, { lr = 0.001 })
-    case("adam_resnet50", function() adam:step() end)
+    case("adam_resnet50", function() adam:step() end, { compiled = 1 })
 end
 
 -- ---- launches ----

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 TIDE, BUILD, SOURCE = (os.environ[name] for name in ("TIDE", "TIDE_BUILD", "TIDE_SOURCE"))
@@ -97,11 +98,31 @@ class Played(unittest.TestCase):
                                r"capability \d\.\d; .+\.$")
         self.assertTrue(torch.startswith("# No PyTorch."), torch)
         self.assertTrue(tiny.startswith("# Tiny sizes"), tiny)
-        found = [line.split()[0] for line in lines if line and not line.startswith(("goal", "copy_f32_1e8, of", "sum_bf16_1e8,"))]
+        found = [line.split()[0] for line in lines if line and not line.startswith(("#", "goal", "copy_f32_1e8, of", "sum_bf16_1e8,"))]
         self.assertEqual(found, [*(f"matmul_{kind}_{n}" for kind in ("bf16", "f16", "tf32", "f32") for n in (16, 24)),
                                  *(f"int_mm_{n}{lies}" for n in (24, 32) for lies in ("", "_rows")),
                                  "copy_f32_1e8", "sum_bf16_1e8", "adam_resnet50", "chain_1000_adds", "digits_graph"])
         self.assertRegex(lines[0], r"^matmul_bf16_16 +\S+ [mµn]?s +\S+ TFLOP/s$")
+
+    def test_all_that_a_device_is_asked_for_runs_and_failures_are_told(self):
+        script = os.path.join(SOURCE, "tests", "device", "run")
+        with tempfile.TemporaryDirectory() as out:
+            def device(*arguments):
+                return run(sys.executable, script, "--tiny", "--out=" + out, *arguments, TIDE_CUDA_MODULE=PLAYED,
+                           PYTHON=sys.executable)
+
+            result = device("--only=once|start_tide|timelines", "smoke", "race", "pictures")
+            self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+            self.assertRegex(result.stdout, r"(?m)^once +\d+\.\d s  ok\n---- smoke: \d+ s\n(.*\n)*3 of 3 jobs passed$")
+            with open(os.path.join(out, "loop.html"), encoding="utf-8") as page:
+                self.assertIn("td_dense_kernel", page.read())
+            # the module without NVIDIA's libraries does not use them
+            result = device("--only=libraries", "smoke")
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stdout, r"libraries .* FAILED \(1\)\n    FAILED cuBLASLt_multiplies\n")
+            self.assertTrue(result.stdout.endswith("0 of 1 jobs passed; failed: libraries\n"), result.stdout)
+            self.assertEqual(device("--only=(", "smoke").returncode, 2)
+            self.assertEqual(device("smok").returncode, 2)
 
     def test_unknown_options_are_refused(self):
         result = run(sys.executable, os.path.join(BENCH, "compare"), "--cuda", "--small", TIDE_CUDA_MODULE=PLAYED)

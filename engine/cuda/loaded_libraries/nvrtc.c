@@ -28,7 +28,8 @@ static int compile(const char *text, int nheaders, const char *const *headers,
 /* Compiling is what makes most of it. */
 static void prepare(int capability) {
     void *program = NULL;
-    if (compile("extern \"C\" __global__ void td_nothing() {}", 0, NULL, NULL, capability, &program) == 0)
+    if (compile("extern \"C\" __global__ void td_nothing() {}", 0, NULL, NULL, capability,
+                &program) == 0)
         (void)nvrtcDestroyProgram((nvrtcProgram *)&program);
 }
 

@@ -10,6 +10,9 @@
 const void *td_cuda_kernel(int device, const td_cu_code *code, const td_cuda_form *form,
                            int64_t elements);
 
+/* Ends the thread that compiles; the next program that is worth it has another. */
+void td_cuda_stop_compiling(void);
+
 /* Run a program by its own kernel; cudaErrorNotSupported where there is none, and then nothing has
  * been done. */
 cudaError_t td_cuda_compiled_flat(int device, const td_cu_code *code, const td_cu_flat *flat,

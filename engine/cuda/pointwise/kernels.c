@@ -250,7 +250,8 @@ static void *work(void *unused) {
         program made = {.library = NULL};
         if (cudaSetDevice(p->device) == cudaSuccess)
             compile(p->text, p->device, &made);
-        (void)atexit(end); /* before what compiling made goes, should that be more than was prepared */
+        (void)atexit(
+            end); /* before what compiling made goes, should that be more than was prepared */
         pthread_mutex_lock(&lock);
         take_result(p, &made);
     }
@@ -258,16 +259,26 @@ static void *work(void *unused) {
     return unused;
 }
 
-/* When the process ends; what is being compiled is waited for, since it can't be stopped. */
-static void end(void) {
+/* What is being compiled is waited for, since it can't be stopped; what waits goes on when
+ * something else is to be compiled. */
+void td_cuda_stop_compiling(void) {
     pthread_mutex_lock(&lock);
+    bool there = works;
     ends = true;
     pthread_cond_signal(&changed);
     pthread_mutex_unlock(&lock);
-    if (works)
+    if (there)
         (void)pthread_join(worker, NULL);
     pthread_mutex_lock(&lock);
-    works = false;
+    ends = works = false;
+    pthread_mutex_unlock(&lock);
+}
+
+/* When the process ends. */
+static void end(void) {
+    td_cuda_stop_compiling();
+    pthread_mutex_lock(&lock);
+    kept = KEPT; /* nothing more is compiled */
     for (int k = 0; k < SETS * WAYS; k++) {
         program *p = &programs[0][0] + k;
         unload(p);
@@ -276,7 +287,6 @@ static void end(void) {
         *p = (program){.state = EMPTY};
     }
     waiting = NULL;
-    kept = KEPT; /* nothing more is compiled */
     pthread_mutex_unlock(&lock);
 }
 

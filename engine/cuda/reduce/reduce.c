@@ -9,8 +9,8 @@ enum {
     PIECE_COLUMN = 256, /* by columns */
     MOST_PIECES = 2048,
     BLOCK = 256,
-    COLUMNS = 32, /* threads with neighbouring outputs */
-    SIDE = 4,     /* outputs of such a thread, where elements can be read so */
+    COLUMNS = 32,   /* threads with neighbouring outputs */
+    SIDE = 4,       /* outputs of such a thread, where elements can be read so */
     EACH = 4,       /* elements that a thread of a small group should have */
     LONG_ROW = 2048 /* elements that are worth a whole block */
 };

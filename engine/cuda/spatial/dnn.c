@@ -182,8 +182,8 @@ static bool is_aligned(const td_tensor *x) {
     return (uintptr_t)x->data % TD_DNN_ALIGNMENT == 0;
 }
 
-/* x itself, or a copy that lies alike: a view can begin at any element, and engines for such, which are few, fail on
- * some shapes. */
+/* x itself, or a copy that lies alike: a view can begin at any element, and engines for such, which
+ * are few, fail on some shapes. */
 static td_status align(td_tensor *x, td_tensor **out) {
     td_meta meta;
     *out = NULL;
