@@ -526,6 +526,8 @@ static td_status call_rebased(td_call *call) {
     memcpy(args, before, sizeof *args * call->op->nparams);
     call->args = args;
     td_status status = rebase(&args[k], made, list);
+    if (status == TD_EINDEX && call->op->params[k].base == TD_BASE_CLASS)
+        status = td_fail(TD_EINDEX, TD_CLASS_ZERO);
     if (status == TD_OK)
         status = call_itself(call);
     call->args = before;

@@ -6,12 +6,13 @@
 #include "engine/ops/pointwise/pointwise.h"
 
 /* A loss that users call. */
-#define LOSS(name, parameters, text, expression)                                                   \
+#define LOSS(name, parameters, text, expression) LOSS_AS(0, name, parameters, text, expression)
+#define LOSS_AS(more, name, parameters, text, expression)                                          \
     TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
                          .doc = text,                                                              \
                          .formula = expression,                                                    \
                          .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},                         \
-                         .flags = TD_OP_FUNCTION_ONLY | TD_OP_ANY_BASE}
+                         .flags = TD_OP_FUNCTION_ONLY | TD_OP_ANY_BASE | (more)}
 /* A step of one. */
 #define PART(name, parameters, text, expression)                                                   \
     TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \

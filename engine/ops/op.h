@@ -143,6 +143,8 @@ typedef enum td_param_type {
 #define TD_LEFT_OUT INT64_MIN
 
 typedef enum td_base { TD_BASE_NONE, TD_BASE_INDEX, TD_BASE_CLASS } td_base;
+/* What is said of a class 0 among those that count from 1. */
+#define TD_CLASS_ZERO "class 0: classes count from 1 (PyTorch's 0 is 1): target + 1"
 
 typedef struct td_param {
     char *name;
@@ -216,6 +218,7 @@ typedef struct td_autocast {
     X(PART)          /* a view of elements of x, none twice; the gradient is zero elsewhere */     \
     X(REFUSES)       /* the kernel may refuse elements: out= is written when it is done */         \
     X(BY_ELEMENTS)   /* what its results are may depend on elements (calls/infer.h) */               \
+    X(ALIKE)         /* its first two tensors broadcast, but are meant to be of one shape */         \
     X(REST)          /* takes more arguments than its schema names, which sets it (schema.h) */
 /* clang-format on */
 enum {

@@ -68,7 +68,10 @@ td_status td_read_format(td_value option, int ndim, td_format *format) {
                    : td_fail(TD_ESHAPE, "%s is for tensors of %d dims, got %d", names[k], needed,
                              ndim);
     }
-    return td_fail(TD_EVALUE, "there is no memory_format \"%s\" here", option.string);
+    return td_fail(TD_EVALUE,
+                   "there is no memory_format \"%s\" here: \"contiguous\", \"channels_last\" and "
+                   "\"channels_last_3d\" are",
+                   option.string);
 }
 
 void td_meta_lay(td_format format, td_meta *out) {

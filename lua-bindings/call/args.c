@@ -368,19 +368,20 @@ static bool option_fits(lua_State *L, const td_param *p, int index) {
  * `first` to n seem to be; whether each of them is one. */
 static bool push_meant(lua_State *L, const tide_frame *f, int first, int n) {
     const td_op *op = f->op;
-    int k = op->npositional;
+    int k = op->npositional, unbiased = param_named(op, "unbiased"); /* PyTorch's first */
     bool all = first <= n;
     luaL_Buffer text;
     luaL_checkstack(L, 8, NULL);
     luaL_buffinit(L, &text);
-    for (int index = first; all && index <= n; index++, k++) {
-        while (k < op->nparams && !option_fits(L, &op->params[k], index))
+    for (int index = first; all && index <= n; index++) {
+        bool is_unbiased = index == first && unbiased >= 0 && lua_isboolean(L, index);
+        while (!is_unbiased && k < op->nparams && !option_fits(L, &op->params[k], index))
             k++;
         all = k < op->nparams;
         if (!all)
             break;
         luaL_addstring(&text, index > first ? ", " : "");
-        luaL_addstring(&text, op->params[k].name);
+        luaL_addstring(&text, op->params[is_unbiased ? unbiased : k++].name);
         luaL_addstring(&text, " = ");
         if (lua_type(L, index) == LUA_TSTRING) {
             luaL_addchar(&text, '"');
@@ -406,6 +407,10 @@ static int counts_self(lua_State *L) {
 static void fail_too_many(lua_State *L, const tide_frame *f, int n) {
     int most = f->op->npositional - counts_self(L), given = n - counts_self(L);
     bool options = f->op->nparams > f->op->npositional;
+    const td_param *p = &f->op->params[0];
+    if (p->type == TD_PARAM_TENSORS && !p->alone && lua_isuserdata(L, 1) && lua_isuserdata(L, 2))
+        tide_error(L, "%s: expected a list of tensors, got %d arguments: %s({a, b})", f->name, n,
+                   f->name);
     if (options)
         push_meant(L, f, f->op->npositional + 1, n);
     tide_error(L, "%s: at most %d argument%s, got %d%s", f->name, most, most == 1 ? "" : "s", given,

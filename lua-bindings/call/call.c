@@ -173,6 +173,37 @@ static int call_inplace(lua_State *L, tide_frame *frame) {
     return 1;
 }
 
+/* Once for each line of a script: where the first two tensors aren't of one shape, as they are
+ * meant to be. */
+static void warn_of_shapes(lua_State *L, const tide_frame *f) {
+    const td_tensor *x = td_arg_tensor(f->args[0]), *y = td_arg_tensor(f->args[1]);
+    char first[TD_SHAPE_TEXT], second[TD_SHAPE_TEXT];
+    lua_Debug ar;
+    if (!x || !y || td_tensor_same_shape(x, y))
+        return;
+    luaL_checkstack(L, 6, f->name);
+    if (tide_find_line(L, &ar))
+        lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
+    else
+        lua_pushliteral(L, "");
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, "tide.warned");
+    lua_pushvalue(L, -2);
+    if (lua_rawget(L, -2) == LUA_TNIL) {
+        lua_pushvalue(L, -3);
+        lua_pushboolean(L, true);
+        lua_rawset(L, -4);
+        lua_pushfstring(L,
+                        "tide: %s%s: %s of shape %s and %s of shape %s broadcast, which a loss "
+                        "seldom means: give both one shape (x:squeeze(), x:view_as(y))",
+                        lua_tostring(L, -3), f->name, f->op->params[0].name,
+                        td_tensor_shape_text(x, first), f->op->params[1].name,
+                        td_tensor_shape_text(y, second));
+        lua_warning(L, lua_tostring(L, -1), 0);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 3);
+}
+
 int tide_call_as(lua_State *L, const td_op *op, const char *name) {
     tide_frame frame;
     tide_handle *handles[TD_MAX_RESULTS];
@@ -180,6 +211,8 @@ int tide_call_as(lua_State *L, const td_op *op, const char *name) {
     frame.name = name;
     tide_read_args(L, &frame);
     luaL_checkstack(L, TD_MAX_RESULTS + 4, op->name);
+    if (TD_UNLIKELY(op->flags & TD_OP_ALIKE))
+        warn_of_shapes(L, &frame);
     if (TD_UNLIKELY(frame.inplace))
         return call_inplace(L, &frame);
     td_call call = {.op = op, .args = frame.args};

@@ -158,8 +158,45 @@ static int call_atleast(lua_State *L) {
     return 1;
 }
 
-/* x:to("cuda") and x:to(other): a device or a tensor may stand where the dtype does. */
+/* Takes the name of a memory format at a stack index into the table of options that comes last. */
+static void move_format(lua_State *L, int index) {
+    int last = lua_gettop(L);
+    lua_newtable(L);
+    if (last > index && lua_istable(L, last)) {
+        for (lua_pushnil(L); lua_next(L, last);) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, last + 1);
+        }
+        lua_remove(L, last);
+    }
+    lua_pushvalue(L, index);
+    lua_setfield(L, -2, "memory_format");
+    lua_remove(L, index);
+}
+
+/* Is a name that is no dtype's one of a memory format? Raises for one that is near to it. */
+static bool is_format(lua_State *L, int index) {
+    static const char *const names[] = {"channels_last",     "channels_last_3d", "contiguous",
+                                        "contiguous_format", "preserve",         "preserve_format"};
+    enum { N = sizeof names / sizeof *names };
+    const char *name = lua_tostring(L, index);
+    for (int k = 0; k < N; k++)
+        if (!strcmp(name, names[k]))
+            return k < 2 || !strchr(name, '_');
+    const char *near = strlen(name) > 5 ? tide_nearest(name, names, N) : NULL;
+    if (near)
+        tide_error(L, "to: '%s' is no memory format: did you mean \"%s\"?", name, near);
+    return false;
+}
+
+/* x:to("cuda"), x:to("channels_last") and x:to(other): a device, a memory format or a tensor may
+ * stand where the dtype does. */
 static int call_to(lua_State *L) {
+    for (int k = lua_gettop(L); k > 1; k--)
+        if (lua_type(L, k) == LUA_TSTRING && tide_to_dtype(L, k) == TD_DTYPE_NONE &&
+            is_format(L, k))
+            move_format(L, k);
     td_tensor *other = lua_isuserdata(L, 2) ? tide_to_tensor(L, 2) : NULL;
     if (other) {
         tide_push_dtype(L, (td_dtype)other->dtype);

@@ -4,6 +4,7 @@
 #include "engine/core/number.h"
 #include "engine/ops/language/schema.h"
 #include "lua-bindings/call/args.h"
+#include "lua-bindings/call/values.h"
 
 #include <math.h>
 #include <string.h>
@@ -252,11 +253,13 @@ static int fail(lua_State *L) {
     return tide_error(L, "%s", lua_tostring(L, -1));
 }
 
-/* tide._describe(value): what was given, for messages. */
+/* tide._describe(value [, class]): what was given, for messages; with what to write where an object
+ * of a class is expected. */
 static int describe(lua_State *L) {
     char text[80];
+    const char *hint = lua_isnoneornil(L, 2) ? "" : tide_class_hint(L, luaL_checkstring(L, 2), 1);
     lua_settop(L, 1);
-    lua_pushstring(L, tide_describe(L, 1, text, sizeof text));
+    lua_pushfstring(L, "%s%s", tide_describe(L, 1, text, sizeof text), hint);
     return 1;
 }
 

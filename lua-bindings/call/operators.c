@@ -110,7 +110,8 @@ static bool is_operand(const td_param *p) {
 /* How many operands, one or two, a quick call of it has; 0: every call goes the long way. */
 static int quick_operands(const td_op *op) {
     int needed = 0;
-    if (op->result_type != TD_RESULT_TENSOR || op->nresults != 1 || op->result_base[0])
+    if (op->result_type != TD_RESULT_TENSOR || op->nresults != 1 || op->result_base[0] ||
+        op->flags & TD_OP_ALIKE)
         return 0;
     for (int k = 0; k < op->nparams; k++)
         if (!op->params[k].has_default)

@@ -117,8 +117,60 @@ static const char *place_text(const tide_frame *f, int param, char *text) {
     return text;
 }
 
+/* Is it what split, chunk and their like give? How many tensors it has, or 0. */
+static lua_Integer count_tensors(lua_State *L, int index) {
+    if (!lua_istable(L, index) || !lua_rawlen(L, index))
+        return 0;
+    bool is = lua_rawgeti(L, index, 1) == LUA_TUSERDATA && tide_to_tensor(L, -1);
+    lua_pop(L, 1);
+    return is ? (lua_Integer)lua_rawlen(L, index) : 0;
+}
+
+const char *tide_class_hint(lua_State *L, const char *word, int index) {
+    if (strcmp(word, "Module") != 0)
+        return "";
+    if (lua_isfunction(L, index))
+        return ": take its module, such as nn.ReLU(), or call it in a forward of your own "
+               "(?nn.Module)";
+    index = lua_absindex(L, index);
+    if (!lua_istable(L, index))
+        return "";
+    lua_pushliteral(L, "is_module_class");
+    lua_rawget(L, index);
+    bool class = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return class ? ": call the class, which makes a module" : "";
+}
+
+/* Of an object of another kind, in a list (`element` counts from 1) or by itself (0). */
+static int fail_object(lua_State *L, const tide_frame *f, int param, int index, int element) {
+    const char *word = f->op->params[param].word;
+    char place[EXPECTATION], given[80];
+    lua_pushstring(L, place_text(f, param, place));
+    if (element)
+        lua_pushfstring(L, "%s: element %d", lua_tostring(L, -1), element);
+    return tide_error(L, "%s: expected a %s, got %s%s", lua_tostring(L, -1), word,
+                      tide_describe(L, index, given, sizeof given),
+                      tide_class_hint(L, word, index));
+}
+
 static int fail_type(lua_State *L, const tide_frame *f, int param, int index) {
     char place[EXPECTATION], expected[EXPECTATION], given[80];
+    td_param_type type = (td_param_type)f->op->params[param].type;
+    if (type == TD_PARAM_OBJECT)
+        return fail_object(L, f, param, index, 0);
+    if (type == TD_PARAM_TENSORS && lua_isuserdata(L, index) && tide_to_tensor(L, index))
+        return tide_error(L, "%s: expected %s, got a tensor: put it in a table, {a, b}",
+                          place_text(f, param, place),
+                          expectation(&f->op->params[param], expected));
+    lua_Integer n =
+        type == TD_PARAM_TENSOR || type == TD_PARAM_TENSOR_OR_NUMBER ? count_tensors(L, index) : 0;
+    if (n)
+        return tide_error(L,
+                          "%s: expected %s, got a list of %d tensors: local a, b = "
+                          "table.unpack(list)",
+                          place_text(f, param, place), expectation(&f->op->params[param], expected),
+                          (int)n);
     return tide_error(L, "%s: expected %s, got %s", place_text(f, param, place),
                       expectation(&f->op->params[param], expected),
                       tide_describe(L, index, given, sizeof given));
@@ -164,9 +216,15 @@ bool tide_scan_keys(lua_State *L, int table, lua_Integer n, const char *what) {
 }
 
 lua_Integer tide_list_length(lua_State *L, int index, const char *what) {
+    index = lua_absindex(L, index);
     lua_Integer n = (lua_Integer)lua_rawlen(L, index);
-    if (tide_scan_keys(L, lua_absindex(L, index), n, what))
+    if (tide_scan_keys(L, index, n, what)) {
+        char given[80];
+        if (luaL_getmetafield(L, index, "is_module_class") != LUA_TNIL)
+            tide_error(L, "%s: expected a list, got %s: model:parameters() is one", what,
+                       tide_describe(L, index, given, sizeof given));
         tide_error(L, "%s: a list has no options: they go into the table that comes last", what);
+    }
     return n;
 }
 
@@ -373,6 +431,11 @@ static td_value read_tensors(lua_State *L, tide_frame *f, int param, int index, 
         index = rebase_list(L, f, param, index, &from_one);
     if (!alone && lua_type(L, index) != LUA_TTABLE)
         fail_type(L, f, param, index);
+    if (!alone && luaL_getmetafield(L, index, "__tensors") != LUA_TNIL) { /* names with them */
+        lua_pushvalue(L, index);
+        lua_call(L, 1, 1);
+        index = f->at[param] = lua_gettop(L);
+    }
     lua_Integer n = alone ? 1 : list_length(L, f, param, index);
     td_tensor **list = lua_newuserdatauv(L, (size_t)(n ? n : 1) * sizeof *list, 0);
     f->args[param] = TD_TENSORS((int32_t)n, list);
@@ -397,6 +460,18 @@ void tide_load_tensors(lua_State *L, tide_frame *f) {
         f->out[f->nout + k] = tide_to_tensor(L, f->beside_at);
 }
 
+/* Classes and indices as they count from 0. */
+static td_tensor *from_one(lua_State *L, const tide_frame *f, int param, int index) {
+    if (f->op->params[param].base != TD_BASE_CLASS)
+        return tide_from_one_based(L, index, f->name);
+    tide_handle *handle = tide_push_handle(L);
+    td_status status = TD_APPLY(&handle->tensor, from_one_based, TD_T(tide_to_tensor(L, index)));
+    if (status == TD_EINDEX)
+        tide_error(L, "%s: %s", f->name, TD_CLASS_ZERO);
+    TIDE_CHECK(L, status);
+    return handle->tensor;
+}
+
 static td_value read_tensor(lua_State *L, tide_frame *f, int param, int index) {
     const td_param *p = &f->op->params[param];
     td_tensor *x = lua_type(L, index) == LUA_TUSERDATA ? tide_to_tensor(L, index) : NULL;
@@ -408,7 +483,7 @@ static td_value read_tensor(lua_State *L, tide_frame *f, int param, int index) {
     if (reads_from_one(f->op, x)) {
         v.from_one = 1;
     } else {
-        v = TD_T(tide_from_one_based(L, index, f->name));
+        v = TD_T(from_one(L, f, param, index));
         f->at[param] = lua_gettop(L);
         if (f->nout) {
             f->beside_at = index;
@@ -528,8 +603,8 @@ static bool is_object(lua_State *L, int index, const char *word) {
 /* NAME[]: a list, or the rest of the positional arguments, which becomes one. */
 static void read_objects(lua_State *L, tide_frame *f, int param, int index, int last) {
     const char *word = f->op->params[param].word;
-    char place[EXPECTATION], given[80];
-    if (lua_type(L, index) != LUA_TTABLE || last > index || is_object(L, index, word)) {
+    if (lua_type(L, index) != LUA_TTABLE || last > index || is_object(L, index, word) ||
+        *tide_class_hint(L, word, index)) {
         lua_createtable(L, last - index + 1, 0);
         for (int k = index; k <= last; k++) {
             lua_pushvalue(L, k);
@@ -541,8 +616,7 @@ static void read_objects(lua_State *L, tide_frame *f, int param, int index, int 
     for (lua_Integer k = 1; k <= n; k++) {
         lua_rawgeti(L, index, k);
         if (!is_object(L, lua_gettop(L), word))
-            tide_error(L, "%s: element %d: expected a %s, got %s", place_text(f, param, place),
-                       (int)k, word, tide_describe(L, -1, given, sizeof given));
+            fail_object(L, f, param, lua_gettop(L), (int)k);
         lua_pop(L, 1);
     }
     f->at[param] = index;

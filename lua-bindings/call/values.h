@@ -11,6 +11,10 @@ td_value tide_read_value(lua_State *L, tide_frame *frame, int param, int index, 
 /* Raise that an argument without default is missing. */
 int tide_fail_missing(lua_State *L, const tide_frame *frame, int param);
 
+/* What is written where an object of a class is expected: ": ..." where a function, or a class of
+ * modules, stands for a module at `index`, else "". */
+const char *tide_class_hint(lua_State *L, const char *word, int index);
+
 /* Refuse a table's keys that are neither 1 to n nor names, and holes; has it names? */
 bool tide_scan_keys(lua_State *L, int table, lua_Integer n, const char *what);
 

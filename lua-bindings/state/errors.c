@@ -106,11 +106,18 @@ const char *tide_describe(lua_State *L, int index, char *buffer, size_t size) {
     default:
         break;
     }
+    index = lua_absindex(L, index);
     const char *name = luaL_typename(L, index);
     int type = luaL_getmetafield(L, index, "__name");
     if (type == LUA_TSTRING) {
         snprintf(buffer, size, "%s", lua_tostring(L, -1));
         name = buffer;
+    }
+    if (type == LUA_TSTRING && !strcmp(name, "class")) { /* of modules, by its name */
+        lua_pushliteral(L, "__name");
+        if (lua_istable(L, index) && lua_rawget(L, index) == LUA_TSTRING)
+            snprintf(buffer, size, "class %s", lua_tostring(L, -1));
+        lua_pop(L, 1);
     }
     if (type != LUA_TNIL)
         lua_pop(L, 1);
@@ -142,6 +149,30 @@ static int distance(const char *a, const char *b) {
         }
     }
     return row[n % 3][m];
+}
+
+/* Does the name begin with the word, capitals and underscores left out of both? */
+static bool begins_with(const char *name, const char *word) {
+    for (; *word; word++) {
+        if (*word == '_')
+            continue;
+        while (*name == '_')
+            name++;
+        if (small(*name++) != small(*word))
+            return false;
+    }
+    return true;
+}
+
+const char *tide_begun(const char *word, const char *const *names, int n) {
+    const char *found = NULL;
+    for (int k = 0; k < n && strlen(word) > 1; k++) {
+        size_t len = strlen(names[k]), least = found ? strlen(found) : SIZE_MAX;
+        if ((len < least || (len == least && strcmp(names[k], found) < 0)) &&
+            begins_with(names[k], word))
+            found = names[k];
+    }
+    return found;
 }
 
 const char *tide_nearest(const char *word, const char *const *names, int n) {

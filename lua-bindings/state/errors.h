@@ -22,5 +22,7 @@ const char *tide_describe(lua_State *L, int index, char *buffer, size_t size);
 
 /* The nearest of the names to a word, for "did you mean"; NULL when none is near. */
 const char *tide_nearest(const char *word, const char *const *names, int n);
+/* The shortest of n names that the word is the beginning of, as mse is mse_loss's; NULL: none. */
+const char *tide_begun(const char *word, const char *const *names, int n);
 
 #endif

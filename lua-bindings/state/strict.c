@@ -92,6 +92,7 @@ int tide_fail_name(lua_State *L, const char *module, const char *const *more, in
     if (tide_push_pytorch(L, path, TIDE_PYTORCH_ABSENT))
         return tide_error(L, "%s has no '%s': %s", module, name, lua_tostring(L, -1));
     const char *near = tide_nearest(name, names, n);
+    near = near ? near : tide_begun(name, names, n);
     if (near)
         return tide_error(L, "%s has no '%s': did you mean '%s'?", module, name, near);
     if (tide_push_pytorch(L, path, TIDE_PYTORCH_ELSEWHERE))

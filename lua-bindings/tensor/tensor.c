@@ -138,9 +138,9 @@ static void get_version(lua_State *L, td_tensor *x) {
 static void push_part(lua_State *L, const td_tensor *x, const char *name) {
     if (x->layout != TD_SPARSE_COO)
         tide_error(L,
-                   "%s: needs a sparse tensor, got a strided one: convert with x:to_sparse(); "
-                   "several results come one behind the other: values, indices = x:max(2)",
-                   name);
+                   "a dense tensor has no '%s': several results come one behind the other, "
+                   "local values, indices = x:max(2) (x:%s() is for sparse tensors)",
+                   name, name);
     tide_push_operator(L, td_op_find(name), NULL, false);
 }
 
@@ -254,7 +254,8 @@ static int tensor_newindex(lua_State *L) {
         TIDE_CHECK(L, td_set_requires_grad(x, lua_toboolean(L, 3)));
         return 0;
     }
-    return tide_error(L, "a tensor's '%s' can't be assigned (grad and requires_grad can)", name);
+    return tide_error(L, "a tensor's '%s' can't be assigned (grad and requires_grad can)%s", name,
+                      strcmp(name, "data") ? "" : ": x.data:copy_(y) writes its values");
 }
 
 /* ---- metamethods ---- */

@@ -360,3 +360,28 @@ t.test("rows_that_are_turned_round_are_what_an_index_picks", function()
         end
     end
 end)
+
+t.test("memory_formats_may_stand_by_themselves_in_to", function()
+    local x = tide.randn(2, 3, 4, 5)
+    local want = x:to({ memory_format = "channels_last" }):stride()
+    for _, y in ipairs { x:to("channels_last"), x:to(tide.channels_last), x:to(tide.float64, "channels_last"), x:to("cpu", "channels_last"),
+        x:to("channels_last", { copy = true }) } do
+        t.eq(tostring(y:stride()), tostring(want))
+        t.is_true(tide.allclose(y:double(), x:double(), { rtol = 2e-3 }))
+    end
+    local options = { copy = true }
+    t.is_true(x:to("contiguous", options):data_ptr() ~= x:data_ptr())
+    t.eq(options, { copy = true }, "the caller's table stays as it is")
+    t.eq(tide.randn(1, 2, 3, 4, 5):to("channels_last_3d"):is_contiguous { memory_format = "channels_last_3d" }, true)
+    local net = tide.nn.Sequential(tide.nn.Conv2d(3, 4, 3), tide.nn.BatchNorm2d(4)):to("channels_last")
+    t.eq(net[1].weight:is_contiguous { memory_format = "channels_last" }, true)
+    t.eq(net:to(tide.float64, tide.channels_last)[2].weight.dtype, tide.float64)
+    for _, odd in ipairs { "channel_last", "channels-last", "chanels_last", "channels_lst" } do
+        t.error_has(function() x:to(odd) end, 'is no memory format: did you mean "channels_last"?')
+        t.error_has(function() tide.nn.Conv2d(1, 1, 1):to(odd) end, 'did you mean "channels_last"?')
+    end
+    t.error_has(function() x:to("cua") end, "is no device")
+    t.error_has(function() x:to("float33") end, "is no device")
+    t.error_has(function() x:contiguous("channels_last") end, '{memory_format = "channels_last"}')
+    t.error_has(function() x:clone { memory_format = "channel_last" } end, '"channels_last" and "channels_last_3d" are')
+end)

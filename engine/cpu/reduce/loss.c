@@ -7,6 +7,7 @@
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/reduce/softmax.h"
 #include "engine/ops/make/copy.h"
+#include "engine/ops/op.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static td_status wrong_class(const td_tensor *target, int64_t at, int64_t value,
                              td_counting counting) {
     char position[TD_SHAPE_TEXT];
     if (value == 0 && counting.base)
-        return td_fail_index(value, counting, 0);
+        return td_fail(TD_EINDEX, TD_CLASS_ZERO);
     return td_fail(TD_EINDEX, "target %lld at position %s is not a class from 1 to %lld",
                    (long long)(value < 0 ? value : value + 1 - counting.base),
                    position_text(target, at, position, sizeof position), (long long)counting.size);

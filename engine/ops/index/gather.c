@@ -24,6 +24,14 @@ static td_status check_gather(const td_tensor *x, const td_tensor *index, td_val
     bool fits = index->ndim == x->ndim || (x->ndim == 0 && index->ndim == 1) || index->numel == 0;
     for (int d = 0; fits && d < index->ndim && index->numel && x->ndim; d++)
         fits = d == *dim || index->sizes[d] <= x->sizes[d];
+    if (!fits && index->ndim != x->ndim)
+        return td_fail(
+            TD_ESHAPE, "index of shape %s doesn't fit %s of shape %s: it needs %d dim%s%s",
+            td_tensor_shape_text(index, a), what, td_tensor_shape_text(x, b), x->ndim,
+            x->ndim == 1 ? "" : "s",
+            index->ndim < x->ndim ? " (one place in each row: index:unsqueeze(-1); whole "
+                                    "rows: index_select)"
+                                  : "");
     if (!fits)
         return td_fail(TD_ESHAPE, "index of shape %s doesn't fit %s of shape %s outside dim %d",
                        td_tensor_shape_text(index, a), what, td_tensor_shape_text(x, b), *dim + 1);

@@ -46,24 +46,38 @@ static td_status read_reduction(const char *text, td_loss_reduction *reduction) 
     return td_fail(TD_EVALUE, "reduction is mean, sum or none, got %s", text);
 }
 
+static bool has_shape(const td_tensor *x, int n, const int64_t *sizes) {
+    return x->ndim == n && !memcmp(x->sizes, sizes, sizeof(int64_t) * (size_t)n);
+}
+
 /* Scores (C), (N, C) or (N, C, d1, ...) and classes of that shape without C. */
 static td_status check_classes(const td_tensor *x, const td_tensor *target) {
     int64_t sizes[TD_MAX_DIMS];
     char x_shape[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT], got[TD_SHAPE_TEXT];
     int n = 0;
     if (!td_dtype_is_int(target->dtype))
-        return td_fail(TD_EDTYPE, "targets that are classes must be integers, got %s",
+        return td_fail(TD_EDTYPE,
+                       "targets that are classes must be integers, got %s (target:long() converts)",
                        td_dtype_name(target->dtype));
     if (x->ndim == 0)
         return td_fail(TD_ESHAPE, "x has no dim of classes: its shape is ()");
     for (int d = 0; d < x->ndim; d++)
         if (d != class_dim(x))
             sizes[n++] = x->sizes[d];
-    if (target->ndim == n && !memcmp(target->sizes, sizes, sizeof(int64_t) * (size_t)n))
+    if (has_shape(target, n, sizes))
         return TD_OK;
-    return td_fail(TD_ESHAPE, "target of shape %s doesn't fit x of shape %s: expected %s",
+    int64_t numel = 1;
+    for (int d = 0; d < n; d++)
+        numel *= sizes[d];
+    bool one_hot = td_tensor_same_shape(x, target);
+    bool one_more = target->ndim > n && target->numel == numel;
+    return td_fail(TD_ESHAPE, "target of shape %s doesn't fit x of shape %s: expected %s%s",
                    td_tensor_shape_text(target, got), td_tensor_shape_text(x, x_shape),
-                   td_shape_text(n, sizes, want, sizeof want));
+                   td_shape_text(n, sizes, want, sizeof want),
+                   one_hot    ? ", a class each: one-hot targets are target:float(), or classes by "
+                                "target:argmax(dim)"
+                   : one_more ? ": target:squeeze()"
+                              : "");
 }
 
 static td_status check_weight(const td_tensor *weight, int64_t classes) {
@@ -147,11 +161,21 @@ TD_KERNEL(kernel_nll_backward, nll_backward, td_nll_backward_plan, 1, 4)
 
 /* ---- parts of losses ---- */
 
+/* How soft_cross_entropy calls its target; classes that are floats come here too. */
+static const char PROBABILITIES[] = "a target of probabilities";
+
 static td_status run_loss_input(td_call *call) {
     td_tensor *x = call->args[0].tensor;
+    const td_tensor *target = call->args[1].tensor;
+    char x_shape[TD_SHAPE_TEXT], got[TD_SHAPE_TEXT];
     td_status status = td_check_float((td_dtype)x->dtype);
+    if (status == TD_OK && target->ndim < x->ndim && !strcmp(call->args[2].string, PROBABILITIES))
+        status = td_fail(TD_ESHAPE,
+                         "a floating target holds probabilities, of x's shape %s, got shape %s: "
+                         "classes are integers (target:long())",
+                         td_tensor_shape_text(x, x_shape), td_tensor_shape_text(target, got));
     if (status == TD_OK)
-        status = td_check_same_shape(x, "x", call->args[1].tensor, call->args[2].string);
+        status = td_check_same_shape(x, "x", target, call->args[2].string);
     if (status == TD_OK)
         call->out[0] = td_retain(x);
     return status;
@@ -363,23 +387,27 @@ TD_OPERATOR(nll_backward) = {
 };
 
 /* element by element */
-LOSS(mse_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", Tensor? weight=nil)",
-     "Squared error between x and target, which broadcast.",
-     "weighted_errors(squared_error(float_operand(x), target), weight, x, reduction)");
-LOSS(l1_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", Tensor? weight=nil)",
-     "Absolute error between x and target, which broadcast.",
-     "weighted_errors(absolute_error(float_operand(x), target), weight, x, reduction)");
-LOSS(smooth_l1_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", float beta=1)",
-     "Absolute error, but squared (over 2 beta) where it is under beta.",
-     "if(beta > 0, reduced(smooth_error(float_operand(x), target, beta), reduction),"
-     "if(beta == 0, reduced(absolute_error(float_operand(x), target), reduction),"
-     "   error(\"beta must not be negative, got %\", beta)))");
-LOSS(huber_loss,
-     "(Tensor x, Tensor target, *, str reduction=\"mean\", float delta=1, Tensor? weight=nil)",
-     "Half the squared error, but linear where the error is over delta.",
-     "y = huber_error(float_operand(x), target, delta);"
-     "if(delta > 0, reduced(if(weight == nil, y, y * loss_input(weight, x, \"input\")), reduction),"
-     "   error(\"delta must be positive, got %\", delta))");
+LOSS_AS(TD_OP_ALIKE, mse_loss,
+        "(Tensor x, Tensor target, *, str reduction=\"mean\", Tensor? weight=nil)",
+        "Squared error between x and target, which broadcast.",
+        "weighted_errors(squared_error(float_operand(x), target), weight, x, reduction)");
+LOSS_AS(TD_OP_ALIKE, l1_loss,
+        "(Tensor x, Tensor target, *, str reduction=\"mean\", Tensor? weight=nil)",
+        "Absolute error between x and target, which broadcast.",
+        "weighted_errors(absolute_error(float_operand(x), target), weight, x, reduction)");
+LOSS_AS(TD_OP_ALIKE, smooth_l1_loss,
+        "(Tensor x, Tensor target, *, str reduction=\"mean\", float beta=1)",
+        "Absolute error, but squared (over 2 beta) where it is under beta.",
+        "if(beta > 0, reduced(smooth_error(float_operand(x), target, beta), reduction),"
+        "if(beta == 0, reduced(absolute_error(float_operand(x), target), reduction),"
+        "   error(\"beta must not be negative, got %\", beta)))");
+LOSS_AS(
+    TD_OP_ALIKE, huber_loss,
+    "(Tensor x, Tensor target, *, str reduction=\"mean\", float delta=1, Tensor? weight=nil)",
+    "Half the squared error, but linear where the error is over delta.",
+    "y = huber_error(float_operand(x), target, delta);"
+    "if(delta > 0, reduced(if(weight == nil, y, y * loss_input(weight, x, \"input\")), reduction),"
+    "   error(\"delta must be positive, got %\", delta))");
 TD_OPERATOR(binary_cross_entropy) = {
     .schema = "(Tensor x, Tensor target, Tensor? weight=nil, *, "
               "str reduction=\"mean\") -> Tensor",

@@ -26,8 +26,12 @@ local WRITTEN = {
     ["Tensor.push"] = "tide.cat{x, y}", ["Tensor.value"] = "x:item()", ["Tensor.tonumber"] = "x:item()", ["Tensor.totable"] = "x:tolist()", ["Tensor.print"] = "print(x)",
     ["Tensor.concat"] = "tide.cat{x, y}", ["Tensor.concatenate"] = "tide.cat{x, y}", ["Tensor.rank"] = "x.ndim", ["Tensor.plot"] = "tide.plot.line(x)",
     ["Tensor.show"] = "print(x), tide.plot.image(x)", ["Tensor.array"] = "x:tolist()", ["Tensor.values_"] = "x:tolist()", ["Tensor.head"] = 'x["1:5"]',
-    confusion_matrix = "tide.plot.confusion(targets, predictions)", make_grid = "tide.plot.image(batch), which lays a batch out",
+    confusion_matrix = "tide.plot.confusion(targets, predictions)", make_grid = "tide.plot.image(batch), which lays a batch out, with {nrow = 8} so many in a row",
     save_image = "tide.plot.image(x):save(path)", array = "tide.tensor{...}", concatenate = "tide.cat{x, y}", ndarray = "tide.tensor{...}",
+    set_seed = "tide.manual_seed(n)", seed_everything = "tide.manual_seed(n)", random_seed = "tide.manual_seed(n)",
+    bce = "tide.nn.functional.binary_cross_entropy(x, target)", BCE = "tide.nn.BCELoss()", bce_loss = "tide.nn.functional.binary_cross_entropy(x, target)",
+    bce_with_logits = "tide.nn.functional.binary_cross_entropy_with_logits(x, target)", BCEWithLogits = "tide.nn.BCEWithLogitsLoss()",
+    ce_loss = "tide.nn.functional.cross_entropy(x, target)", cross_entropy_loss = "tide.nn.functional.cross_entropy(x, target)",
     accuracy = "predictions:eq(targets):float():mean():item()",
 }
 
@@ -103,7 +107,7 @@ local ELSEWHERE = {
     is_pinned = "tide.cuda.is_pinned(x)", share_memory = "save and load", share_memory_ = "tide.save and tide.load", storage = "x:data_ptr(), x:storage_offset(), x.nbytes", untyped_storage = "x:data_ptr(), x.nbytes",
     retains_grad = "x:retain_grad()", name = "a Lua variable", volatile = "tide.no_grad", dim_order = "x:stride()", is_distributed = "false", is_shared = "false", is_inference = "x:is_inference()",
     is_signed = "tide.iinfo(x.dtype).min < 0", is_same_size = "tide.equal of shapes: tostring(x.shape) == tostring(y.shape)", is_set_to = "x:data_ptr() == y:data_ptr()", resize_ =
-        "x:view, x:reshape, or tide.empty for more elements", resize_as_ = "tide.empty_like", resize = "x:reshape", resize_as = "x:reshape_as", set_ = "x.data = y, x:copy_(y)", record_stream = "nothing: Tide notes streams itself",
+        "x:view, x:reshape, or tide.empty for more elements", resize_as_ = "tide.empty_like", resize = "x:reshape", resize_as = "x:reshape_as", set_ = "x.data:copy_(y)", record_stream = "nothing: Tide notes streams itself",
     reinforce = "tide.distributions and log_prob", index = "x[{...}]", to_sparse_coo = "x:to_sparse()", is_complex = "false: there are no complex numbers", is_conj = "false", is_neg = "false", real = "x itself", conj =
         "x itself: there are no complex numbers", conj_physical = "x itself", conj_physical_ = "x itself", resolve_conj = "x itself", resolve_neg = "x itself", const_data_ptr = "x:data_ptr()", module_load = "x:copy_(y)", alias_copy = "x:clone()",
     constant_pad_nd = "tide.nn.functional.pad", native_layer_norm = "tide.nn.functional.layer_norm", native_group_norm = "tide.nn.functional.group_norm", native_batch_norm = "tide.nn.functional.batch_norm", native_dropout =
@@ -294,6 +298,9 @@ function pytorch.named(path)
         return "write " .. written
     end
     local found = name and find_elsewhere(path, name, room)
+    if not found and not room and (name == "imshow" or name == "imsave") then
+        return tide._require("plot.matplotlib").name(name)
+    end
     return found and string.format("PyTorch's %s is %s", path, found)
 end
 
