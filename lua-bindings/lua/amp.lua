@@ -223,7 +223,8 @@ method("state_dict", ") -> table", "Scale, settings and steps since it last chan
             _growth_tracker = self._growth_tracker } or {}
     end)
 
-method("load_state_dict", ", table state)", "What state_dict gave.", function(self, state)
+method("load_state_dict", ", any state)", "What state_dict gave.", function(self, state)
+    tide._require "files.state"(state)
     if not self.enabled then
         return
     elseif next(state) == nil then

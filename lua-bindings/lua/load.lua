@@ -15,9 +15,19 @@ local function warn_of(left, path, why)
     end
 end
 
+-- The value, and what a file says besides where it says something: a prompt shows all results of a call.
+local function with_notes(value, notes, left)
+    if left and next(left) then
+        return value, notes, left
+    elseif next(notes) then
+        return value, notes
+    end
+    return value
+end
+
 return tide._function("load(str path, *, device? device=nil, bool map=true) -> any",
-    "What tide.save wrote, or any safetensors file as a table of tensors by name, the file's metadata, and the dtypes "
-    .. "of tensors that are left out, by name, since Tide has none such; mapped, so that elements are read when they are "
+    "What tide.save wrote, or any safetensors file as a table of tensors by name, the file's metadata where it has any, and the "
+    .. "dtypes of tensors that are left out, by name, since Tide has none such; mapped, so that elements are read when they are "
     .. "used; NumPy's arrays, as load_npy and load_npz read them, where the file's name ends in .npy or .npz.",
     function(path, device, map)
         local _range <close> = tide.profiler.record { "load", kind = "data" }
@@ -26,7 +36,7 @@ return tide._function("load(str path, *, device? device=nil, bool map=true) -> a
         elseif string.find(path, "%.npz$") then
             local arrays, left = tide._require("files.numpy").load_archive(path, device, "load")
             warn_of(left, path, "")
-            return arrays, left
+            return with_notes(arrays, left)
         end
         local tensors, left, notes = tide._archive_read(path, map)
         if device then
@@ -37,8 +47,8 @@ return tide._function("load(str path, *, device? device=nil, bool map=true) -> a
         local text = notes.tide
         notes.tide = nil
         if text then
-            return tide._require("files.checkpoint").restore(tensors, text, path), notes
+            return with_notes(tide._require("files.checkpoint").restore(tensors, text, path), notes)
         end
         warn_of(left, path, ", since Tide has not their dtype")
-        return tensors, notes, left
+        return with_notes(tensors, notes, left)
     end)

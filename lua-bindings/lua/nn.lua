@@ -43,8 +43,13 @@ nn.is = declare("is(any value, any class) -> bool", "Is the value a module of a 
     return own == class
 end)
 
+-- What is a part of some module, frozen parameters among it; and the modules whose parts are known, as those of copies
+-- are once they were looked at.
+local accepted, looked_at = setmetatable({}, { __mode = "k" }), setmetatable({}, { __mode = "k" })
+
 local function new(class, ...)
     local self = setmetatable({ training = true, _names = {}, _kinds = {} }, class)
+    looked_at[self] = true
     self:init(...)
     return self
 end
@@ -66,13 +71,17 @@ local function assign(self, name, value)
     end
     if kind then
         self._kinds[name] = kind
+        accepted[value] = true
     end
     rawset(self, name, value)
 end
 
+local check_parts -- below
+
 local run_hooked -- nn/hooks.lua's
 
 local function call(self, ...)
+    check_parts(self)
     local hooks = rawget(self, "_hooks")
     if hooks then
         return run_hooked(self, hooks, ...)
@@ -112,7 +121,7 @@ nn.class = declare("class(str name, any parent=nil) -> class",
 
 Module.is_module_class = true
 Module.__index = Module
-setmetatable(Module, { __call = new, __name = "class", __index = function(_, key)
+setmetatable(Module, { __call = new, __name = "class", __tostring = function() return "class Module" end, __index = function(_, key)
     if math.type(key) and key < 1 then
         fail("a module has no part %s: parts count from 1, model[1] is the first and model[#model] the last", tide._number(key))
     end
@@ -144,6 +153,9 @@ local function register(self, name, value, kind)
     end
     self._kinds[name] = kind
     rawset(self, name, value)
+    if value ~= nil then
+        accepted[value] = true
+    end
 end
 
 method("register_buffer", ", any name, Tensor? value=nil, bool persistent=true)",
@@ -170,18 +182,35 @@ local function forget(self, name)
     end
 end
 
+local INSTEAD = {
+    parameter = "write %s = nn.Parameter(x), %s.data:copy_(x) for its values, or %s = nil",
+    buffer = "write %s = tensor, or %s = nil", module = "write %s = module, or %s = nil",
+}
+
+-- A plain value that was written over a part.
+local function refuse(self, name, kind, value)
+    local field = math.type(name) and string.format("model[%d]", name) or "model." .. tostring(name)
+    local way = string.gsub(INSTEAD[kind], "%%s", function() return field end)
+    fail("%s: %s is a %s, and %s can't take its place: %s", getmetatable(self).__name, tostring(name), kind,
+        tide.is_tensor(value) and "a tensor that doesn't require grad" or tide._describe(value), way)
+end
+
 -- Fields that exist are assigned to without assign's knowledge: bring the kinds up to date. What became
--- a part only then comes after the others, by name; a part that is a plain value by now is none.
+-- a part only then comes after the others, by name; a part doesn't become a plain value.
 local function refresh(self)
     local names, kinds, added = self._names, self._kinds, {}
+    local known = looked_at[self]
+    looked_at[self] = true
     for k = #names, 1, -1 do
         local name = names[k]
         local value, kind = rawget(self, name), kinds[name]
         if value ~= nil and not (kind == "module" and is_module(value) or kind ~= "module" and tide.is_tensor(value)) then
-            kinds[name] = kind_of(value)
-            if not kinds[name] then
-                table.remove(names, k)
-            end
+            kinds[name] = kind_of(value) or refuse(self, name, kind, value)
+        elseif value ~= nil and kind == "parameter" and known and not accepted[value] and not kind_of(value) and value.is_leaf then
+            refuse(self, name, kind, value)
+        end
+        if value ~= nil then
+            accepted[value] = true
         end
         if value ~= nil and kinds[name] == "parameter" and not value.is_leaf then
             fail("%s: %s is a parameter and can't become the result of an operator (%s)",
@@ -197,6 +226,17 @@ local function refresh(self)
     for _, name in ipairs(added) do
         kinds[name] = kind_of(rawget(self, name))
         names[#names + 1] = name
+    end
+end
+
+-- Before a call: is something new in a part's place?
+function check_parts(self)
+    local names = self._names
+    for k = 1, #names do
+        local value = self[names[k]]
+        if value ~= nil and not accepted[value] then
+            return refresh(self)
+        end
     end
 end
 
@@ -254,6 +294,20 @@ end
 
 -- Names and values, for a loop: `for name, x in named do` and `for name, x in pairs(named) do`.
 local Named = { __name = "names and values" }
+
+function Named:__len() return #rawget(self, "list") end
+
+-- The pairs {name, x} by place, for ipairs.
+function Named:__index(k) return rawget(self, "list")[k] end
+
+-- Where a list of tensors belongs, they are the values.
+function Named:__tensors()
+    local values = {}
+    for k, pair in ipairs(self.list) do
+        values[k] = pair[2]
+    end
+    return values
+end
 
 function Named:__call()
     self.at = self.at + 1
@@ -414,7 +468,7 @@ method("requires_grad_", ", bool requires_grad=true) -> Module", "Freeze all par
 
 -- What the other files of modules know of a module's insides.
 local base = { method = method, walk = walk, named = named, each = each, children = children, modules = modules,
-    check_tree = check_tree, refresh = refresh, forget = forget }
+    check_tree = check_tree, refresh = refresh, forget = forget, accept = function(x) accepted[x] = true end }
 tide._require("nn.state")(nn, base)
 tide._require("nn.print")(nn, base)
 run_hooked = tide._require("nn.hooks")(nn, base)

@@ -3,6 +3,7 @@
 -- recipe is run over many parameters at once is the engine's matter.
 local tide = ...
 local fail, declare = tide._fail, tide._function
+local check_given = tide._require "files.state"
 local optim = {}
 
 local Optimizer = { __name = "Optimizer" }
@@ -42,6 +43,13 @@ local function check_parameter(fname, k, p)
     end
 end
 
+-- A list of tensors; named_parameters() stands for its tensors.
+local function listed(params)
+    local meta = type(params) == "table" and getmetatable(params)
+    local tensors = type(meta) == "table" and rawget(meta, "__tensors")
+    return tide.is_tensor(params) and { params } or tensors and tensors(params) or params
+end
+
 local function is_group(value) return type(value) == "table" and not tide.is_tensor(value) and value.params ~= nil end
 
 -- A group's own options, with those of the optimizer where it has none.
@@ -57,9 +65,7 @@ local function read_group(class, k, given, defaults)
     for name, value in pairs(given) do
         merged[name] = value
     end
-    if tide.is_tensor(merged.params) then
-        merged.params = { merged.params }
-    end
+    merged.params = listed(merged.params)
     return class.read(merged)
 end
 
@@ -85,7 +91,8 @@ local function append_group(self, group)
     if self.single and #self.param_groups > 0 then
         fail("%s: takes one group of parameters, not several", fname)
     elseif #group.params == 0 then
-        fail("%s: the list of parameters is empty", fname)
+        fail("%s: the list of parameters is empty: model:parameters() has those of modules that are fields or in a "
+            .. "nn.ModuleList, not in a plain table", fname)
     end
     for _, other in ipairs(self.param_groups) do
         for _, p in ipairs(other.params) do
@@ -120,7 +127,7 @@ local function new(class, ...)
         fail("%s: options must be a table such as {lr = 0.1}, got %s", fname, tide._describe(options))
     end
     local self = setmetatable({ param_groups = {}, state = {} }, class)
-    local group = class.read(...)
+    local group = class.read(listed(first), select(2, ...))
     self.defaults = {}
     for name, value in pairs(group) do
         self.defaults[name] = value
@@ -426,6 +433,7 @@ end
 
 -- Nothing is changed when the state doesn't fit.
 local function load_state_dict(self, dict)
+    check_given(dict)
     local options, number = read_state(self, dict), 0
     for g, group in ipairs(self.param_groups) do
         for name, value in pairs(options[g]) do
@@ -441,7 +449,7 @@ local function load_state_dict(self, dict)
         end
     end
 end
-method("load_state_dict", ", table dict)", "Take over a state_dict's options and states.", load_state_dict)
+method("load_state_dict", ", any dict)", "Take over a state_dict's options and states.", load_state_dict)
 
 local function option_text(value)
     if type(value) ~= "table" or getmetatable(value) ~= nil then
@@ -509,7 +517,7 @@ local function class(c)
         end
         return options
     end
-    optim[name] = setmetatable(c, { __index = Optimizer, __call = new })
+    optim[name] = setmetatable(c, { __index = Optimizer, __call = new, __tostring = function() return "class " .. name end })
     tide._document(c, read)
     return c
 end

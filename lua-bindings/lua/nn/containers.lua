@@ -216,7 +216,7 @@ return function(nn, base)
     dict_class("ModuleDict", "modules", "Modules under names, for a forward that you write.",
         function(self, name, module)
             if not is_module(module) then
-                fail("ModuleDict: %s: expected a module, got %s", tostring(name), tide._describe(module))
+                fail("ModuleDict: %s: expected a module, got %s", tostring(name), tide._describe(module, "Module"))
             end
             self:add_module(name, module)
         end)

@@ -97,10 +97,15 @@ local function first_state(self, x, given, size)
         { dtype = x.dtype, device = x.device })
 end
 
-local function check_pair(self, hx)
-    if hx ~= nil and not (type(hx) == "table" and tide.is_tensor(hx[1]) and tide.is_tensor(hx[2])) then
-        fail("%s: argument 2 (hx): expected {hidden state, cell state}, got %s", getmetatable(self).__name,
-            tide._describe(hx))
+-- Refuses a first state that is not as the layer has it, and what is more than that.
+local function check_state(self, hx, more)
+    local name, pair = getmetatable(self).__name, self.operator == "lstm"
+    if pair and (more ~= nil or hx ~= nil and not (type(hx) == "table" and tide.is_tensor(hx[1]) and tide.is_tensor(hx[2]))) then
+        fail("%s: argument 2 (hx): expected {hidden state, cell state}, got %s: write lstm(x, {h0, c0})", name,
+            more ~= nil and "two arguments" or tide._describe(hx))
+    elseif not pair and (more ~= nil or hx ~= nil and not tide.is_tensor(hx)) then
+        fail("%s: argument 2 (hx): expected one hidden state, got %s: write %s(x, h0)", name,
+            more ~= nil and "two arguments" or tide._describe(hx), string.lower(name))
     end
 end
 
@@ -109,9 +114,6 @@ local function run_packed(self, sequence, hx)
     if x:dim() ~= 2 or x.shape[2] ~= self.input_size then
         fail("%s: packed elements must be of input_size %d, got shape %s", getmetatable(self).__name, self.input_size,
             tostring(x.shape))
-    end
-    if pair then
-        check_pair(self, hx)
     end
     local count, batch = #places(self), sequence.batch_sizes[1]:item()
     local function state(given, size)
@@ -128,14 +130,14 @@ local function run_packed(self, sequence, hx)
     return y, pair and last or last[1]
 end
 
-local function run(self, x, hx)
+local function run(self, x, hx, more)
+    check_state(self, hx, more)
     if packed.is_packed(x) then
         return run_packed(self, x, hx)
     end
     check_input(self, x)
     local single, pair = x:dim() == 2, self.operator == "lstm"
     if pair then
-        check_pair(self, hx)
         hx = { first_state(self, x, hx and hx[1], output_size(self)), first_state(self, x, hx and hx[2], self.hidden_size) }
     else
         hx = first_state(self, x, hx, self.hidden_size)
@@ -178,7 +180,8 @@ end
 
 -- ---- cells ----
 
-local function run_cell(self, x, hx)
+local function run_cell(self, x, hx, more)
+    check_state(self, hx, more)
     check_input(self, x:dim() == 1 and x:unsqueeze(1) or x)
     local single, pair = x:dim() == 1, self.operator == "lstm"
     local function state(given)
@@ -188,7 +191,6 @@ local function run_cell(self, x, hx)
         return tide.zeros(single and 1 or x.shape[1], self.hidden_size, { dtype = x.dtype, device = x.device })
     end
     if pair then
-        check_pair(self, hx)
         hx = { state(hx and hx[1]), state(hx and hx[2]) }
     else
         hx = state(hx)

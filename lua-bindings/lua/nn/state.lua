@@ -5,6 +5,26 @@ local fail = tide._fail
 
 -- ---- dtypes and places ----
 
+local FORMATS = { channels_last = true, channels_last_3d = true }
+
+-- The arguments with a memory format that stands by itself among the options that come last.
+local function format_as_option(arguments)
+    for k = 1, arguments.n do
+        local format, last = arguments[k], arguments[arguments.n]
+        if type(format) == "string" and FORMATS[format] then
+            local options = { memory_format = format }
+            for name, value in pairs(type(last) == "table" and last or {}) do
+                options[name] = value
+            end
+            local rest = table.pack(table.unpack(arguments, 1, k - 1))
+            rest.n = k
+            rest[k] = options
+            return rest
+        end
+    end
+    return arguments
+end
+
 -- The arguments of x:to without a memory format, and how many dims a tensor has that it is meant for.
 local function without_format(arguments)
     local options, rest = arguments[arguments.n], table.pack(table.unpack(arguments, 1, arguments.n))
@@ -23,8 +43,9 @@ end
 
 -- Tensors that change are new ones, shared where the old ones were. A memory format is for those that have
 -- its dims.
-local function move_to(walk, self, ...)
-    local given, moved = table.pack(...), {}
+local function move_to(base, self, ...)
+    local walk, accept = base.walk, base.accept
+    local given, moved = format_as_option(table.pack(...)), {}
     local plain, dims = without_format(given)
     local function move(x)
         local arguments = (dims == 0 or x:dim() == dims) and given or plain
@@ -43,6 +64,7 @@ local function move_to(walk, self, ...)
     local function convert(_, x, owner, name)
         if x:is_floating_point() then
             moved[x] = moved[x] or move(x)
+            accept(moved[x])
             rawset(owner, name, moved[x])
         end
     end
@@ -138,8 +160,14 @@ function Loaded:__tostring()
 end
 
 local function load(walk, self, dict, strict)
+    tide._require "files.state"(dict)
     local own = state_of(walk, self, "")
     local missing, unexpected, other = compare(own, dict)
+    for _, name in ipairs(#missing > 0 and unexpected or {}) do -- a checkpoint: {model = state_dict, ...}
+        if type(dict[name]) == "table" and tide.is_tensor(dict[name][missing[1]]) then
+            fail("load_state_dict: the state_dict is in the table's field '%s': load_state_dict(t.%s)", name, name)
+        end
+    end
     local texts = {}
     if strict and #missing > 0 then
         texts[1] = "missing " .. table.concat(missing, ", ")
@@ -166,15 +194,15 @@ return function(_, base)
     local method = base.method
     method("to", ", ...) -> Module", "Floating parameters and buffers in another dtype, memory format or on another "
         .. "device, as x:to(...): make the optimizer afterwards.",
-        function(self, ...) return move_to(base.walk, self, ...) end)
+        function(self, ...) return move_to(base, self, ...) end)
     for name, dtype in pairs { float = "float32", double = "float64", half = "float16", bfloat16 = "bfloat16" } do
         method(name, ") -> Module", string.format("Floating parameters and buffers in %s.", dtype),
-            function(self) return move_to(base.walk, self, tide[dtype]) end)
+            function(self) return move_to(base, self, tide[dtype]) end)
     end
     method("cpu", ") -> Module", "Parameters and buffers on the CPU.",
-        function(self) return move_to(base.walk, self, "cpu") end)
+        function(self) return move_to(base, self, "cpu") end)
     method("cuda", ", int(0..)? device=nil) -> Module", "Parameters and buffers on a GPU.",
-        function(self, k) return move_to(base.walk, self, k and "cuda:" .. k or "cuda") end)
+        function(self, k) return move_to(base, self, k and "cuda:" .. k or "cuda") end)
     method("clone", ") -> Module", "A module of its own with the same parts and values: parameters, buffers and "
         .. "children are copies, shared where they were.", function(self)
             return copy(base.check_tree(self), {})
@@ -182,7 +210,7 @@ return function(_, base)
     method("state_dict", ", *, str prefix=\"\") -> table",
         "Parameters and buffers by full name, under each of their names; they share memory with the module.",
         function(self, prefix) return state_of(base.walk, self, prefix) end)
-    method("load_state_dict", ", table dict, bool strict=true) -> table", "Copy a state_dict's values in. Names must "
+    method("load_state_dict", ", any dict, bool strict=true) -> table", "Copy a state_dict's values in. Names must "
         .. "agree, unless strict is false, and shapes; gives {missing_keys = ..., unexpected_keys = ...}.",
         function(self, dict, strict) return load(base.walk, self, dict, strict) end)
 end

@@ -3,6 +3,7 @@
 -- which starts one anew. Knows of optimizers only their groups and whether they were stepped.
 local tide = ...
 local fail, declare = tide._fail, tide._function
+local check_given = tide._require "files.state"
 
 local Scheduler = { __name = "LRScheduler" }
 Scheduler.__index = Scheduler
@@ -188,8 +189,9 @@ local function take_state(self, dict)
 end
 
 method("state_dict", ") -> table", "All that it has but the optimizer and functions.", state_dict)
-method("load_state_dict", ", table dict)", "Take over what state_dict said; nothing is changed when it doesn't fit.",
+method("load_state_dict", ", any dict)", "Take over what state_dict said; nothing is changed when it doesn't fit.",
     function(self, dict)
+        check_given(dict)
         check_state(self, dict)
         take_state(self, dict)
     end)
@@ -228,7 +230,7 @@ local function define(c)
     local name, read = string.match(c.schema, "^%w+"), declare(c.schema, c.doc)
     c.__name, c.__index, c.__tostring = name, c, Scheduler.__tostring
     c.settings = tide._doc(read).params
-    schedulers[name] = setmetatable(c, { __index = Scheduler, __call = function(class, ...)
+    schedulers[name] = setmetatable(c, { __index = Scheduler, __tostring = function() return "class " .. name end, __call = function(class, ...)
         local self = setmetatable(read(...), class)
         if class.init then
             class.init(self)

@@ -334,14 +334,14 @@ t.test("tensors_of_other_dtypes_are_left_out_and_named", function()
         end
     end
     write_raw("{" .. entry("F32", "1", "0,4") .. "}", four)
-    t.eq({ select(2, tide.load(path)) }, { {}, {} })
+    t.eq(select("#", tide.load(path)), 1, "nothing is said besides")
 end)
 
 t.test("metadata_of_null_and_fields_of_later_versions_are_passed_over", function()
     for _, more in ipairs { '"x":1', '"x":null', '"x":{"y":[1,{"z":"\\u00e9"},true,-1e3],"w":{}}', '"stride":[1,[]],"quant":"none"' } do
         write_raw('{"__metadata__":null,"a":{' .. more .. ',"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', string.pack("<f", 3))
         local tensors, notes = tide.load(path)
-        t.eq({ tensors.a:tolist(), notes }, { { 3 }, {} })
+        t.eq({ tensors.a:tolist(), notes }, { { 3 } })
         write_raw('{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],' .. more .. '}}', string.pack("<f", 4))
         t.eq(tide.load(path).a:tolist(), { 4 })
     end

@@ -142,7 +142,7 @@ t.test("fields_become_parts_whenever_they_are_assigned", function()
     end
     local net = Net()
     t.eq(names(net:named_parameters()), { "w", "head.weight", "head.bias", "pool.weight" })
-    net.head, net.pool = nil, 5
+    net.head, net.pool = nil, nil
     t.eq(names(net:named_parameters()), { "w" })
     t.eq(#net:children(), 0)
     net.w:requires_grad_(false)
@@ -150,6 +150,122 @@ t.test("fields_become_parts_whenever_they_are_assigned", function()
     local layer = nn.Linear(2, 2)
     layer.weight = layer.weight * 2
     t.error_has(function() layer:parameters() end, "Linear: weight is a parameter")
+end)
+
+t.test("plain_values_take_no_part_s_place", function()
+    local x = tide.ones(1, 2)
+    local function made()
+        local Net = nn.class "Net"
+        function Net:init() self.fc, self.norm = nn.Linear(2, 2), nn.BatchNorm1d(2) end
+        function Net:forward(y) return self.fc(y) end
+        return Net()
+    end
+    local uses = { function(m) m(x) end, function(m) m:parameters() end, function(m) m:state_dict() end, function(m) m:zero_grad() end,
+        function(m) return tostring(m) end, function(m) m:to(tide.float64) end, function(m) m:clone() end }
+    for _, value in ipairs { 5, "x", true, {}, tide.zeros(2, 2), tide.relu } do
+        for k, use in ipairs(uses) do
+            local layer = nn.Linear(2, 2)
+            layer.weight = value
+            t.error_has(function() use(layer) end, "weight is a parameter, and", "use " .. k)
+            local frozen = nn.Linear(2, 2):requires_grad_(false):clone()
+            use(frozen)
+            frozen.weight = value
+            t.error_has(function() use(frozen) end, "write model.weight = nn.Parameter(x)")
+            local net = made()
+            net.fc = value
+            t.error_has(function() use(net) end, "fc is a module, and")
+        end
+    end
+    for _, value in ipairs { 5, "x", true, {}, tide.relu } do
+        local norm = nn.BatchNorm1d(2)
+        norm.running_mean = value
+        t.error_has(function() norm:state_dict() end, "running_mean is a buffer, and")
+    end
+    local list = nn.Sequential(nn.Linear(2, 2))
+    list[1] = tide.relu
+    t.error_has(function() list(x) end, "write model[1] = module")
+end)
+
+t.test("tensors_and_modules_take_their_like_s_place", function()
+    local layer, norm = nn.Linear(2, 2), nn.BatchNorm1d(2)
+    layer.weight = nn.Parameter(tide.ones(2, 2))
+    layer.bias.data:copy_(tide.ones(2))
+    t.eq(layer(tide.ones(1, 2)):tolist(), { { 3, 3 } })
+    layer.bias = nil
+    t.eq(#layer:parameters(), 1)
+    norm.running_mean = tide.ones(2)
+    t.eq(norm:state_dict().running_mean:tolist(), { 1, 1 })
+    local tied = nn.Linear(2, 2):requires_grad_(false)
+    layer.weight = tied.weight
+    t.eq(#layer:parameters(), 1, "another module's frozen parameter")
+    local list = nn.Sequential(nn.Linear(2, 2), nn.ReLU()):double()
+    list[2] = nn.Tanh()
+    list[1] = list[1]:clone():requires_grad_(false)
+    list[1]:float()
+    t.eq(#list:clone():parameters(), 2)
+    t.eq(list(tide.ones(1, 2)).dtype, tide.float32)
+end)
+
+t.test("names_and_values_are_counted_and_stand_for_lists_of_tensors", function()
+    local net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    t.eq(#net:named_parameters(), 4)
+    t.eq(#net:named_buffers(), 3)
+    t.eq(#net:named_modules(), 3)
+    local seen = {}
+    for k, pair in ipairs(net:named_parameters()) do
+        seen[k] = pair[1]
+        t.eq(pair[2], net:get_parameter(pair[1]))
+    end
+    t.eq(seen, { "1.weight", "1.bias", "2.weight", "2.bias" })
+    t.eq(net:named_parameters()[5], nil)
+    local opt = tide.optim.SGD(net:named_parameters(), { lr = 0.1 })
+    t.eq(#opt.param_groups[1].params, 4)
+    t.eq(#tide.optim.Adam({ { params = net:named_parameters() } }).param_groups[1].params, 4)
+    net(tide.randn(4, 2)):sum():backward()
+    t.eq(nn.utils.clip_grad_norm_(net:named_parameters(), 1):dim(), 0)
+    t.eq(nn.utils.parameters_to_vector(net:named_parameters()):numel(), 15)
+    t.error_has(function() nn.utils.clip_grad_norm_(net, 1) end, "got Sequential: model:parameters() is one")
+    t.error_has(function() tide.optim.SGD(net, { lr = 1 }) end, "pass model:parameters()")
+    t.error_has(function() tide.optim.Adam({}) end, "nn.ModuleList")
+    t.error_has(function() tide.optim.Adam(nn.Module():parameters()) end, "nn.ModuleList")
+end)
+
+t.test("what_a_container_of_modules_refuses_says_what_to_write", function()
+    local list, dict = nn.Sequential(), nn.ModuleDict()
+    for _, take in ipairs { nn.Sequential, nn.ModuleList, function(m) nn.Sequential(nn.ReLU(), m) end, function(m) nn.Sequential { m } end,
+        function(m) list:append(m) end, function(m) list:insert(1, m) end, function(m) list:extend { m } end, function(m) dict:update { a = m } end,
+        function(m) list:add_module("a", m) end, function(m) nn.ModuleDict { a = m } end } do
+        t.error_has(function() take(tide.relu) end, "got function: take its module, such as nn.ReLU()")
+        t.error_has(function() take(nn.ReLU) end, "got class ReLU: call the class, which makes a module")
+    end
+    t.error_has(function() nn.Sequential(5) end, "got number 5")
+end)
+
+t.test("first_states_say_how_they_are_written", function()
+    local x, h = tide.randn(3, 1, 2), tide.zeros(1, 1, 4)
+    for _, name in ipairs { "LSTM", "LSTMCell" } do
+        local layer, of = nn[name](2, 4), name == "LSTM" and x or x[1]
+        t.error_has(function() layer(of, h, h) end, name .. ": argument 2 (hx): expected {hidden state, cell state}, got two arguments: write lstm(x, {h0, c0})")
+        t.error_has(function() layer(of, h) end, "got a tensor: write lstm(x, {h0, c0})")
+    end
+    for _, name in ipairs { "GRU", "RNN", "GRUCell", "RNNCell" } do
+        local layer, of = nn[name](2, 4), string.find(name, "Cell") and x[1] or x
+        t.error_has(function() layer(of, { h, h }) end, "expected one hidden state, got table: write " .. string.lower(name) .. "(x, h0)")
+        t.error_has(function() layer(of, h, h) end, "got two arguments")
+    end
+end)
+
+t.test("load_state_dict_says_what_it_wants", function()
+    local net = nn.Linear(2, 2)
+    local opt = tide.optim.SGD(net:parameters(), { lr = 1 })
+    local objects = { net, opt, tide.optim.lr_scheduler.StepLR(opt, 1), tide.amp.GradScaler() }
+    for _, object in ipairs(objects) do
+        t.error_has(function() object:load_state_dict "net.tide" end, "load_state_dict(tide.load(path))")
+        t.error_has(function() object:load_state_dict(object) end, "load_state_dict(other:state_dict())")
+        t.error_has(function() object:load_state_dict(5) end, "expected a table, got number 5")
+        object:load_state_dict(object:state_dict())
+    end
+    t.error_has(function() net:load_state_dict { model = net:state_dict(), epoch = 3 } end, "load_state_dict(t.model)")
 end)
 
 t.test("shared_parts_stay_shared", function()
