@@ -19,6 +19,22 @@ tide._class("Plot", Plot)
 
 local function new(figure) return setmetatable({ figure = figure }, Plot) end
 
+-- Words of a plot that may be set when it is there; all else is said where it is made.
+function Plot:__newindex(name, value)
+    local figure = rawget(self, "figure")
+    if name ~= "title" and name ~= "xlabel" and name ~= "ylabel" or figure.bare then
+        fail("a plot's '%s' can't be set: options are given where it is made, tide.plot.line(y, {title = \"...\"})", tostring(name))
+    elseif type(value) ~= "string" or not utf8.len(value) then
+        fail("%s: expected a text in UTF-8, got %s", name, tide._describe(value))
+    elseif figure.panels and name == "title" and not figure.title then
+        figure.height = figure.height + 28
+    end
+    figure[name] = string.gsub(value, "%c", " ")
+    if figure.options then
+        figure.options[name] = figure[name]
+    end
+end
+
 local function is_plot(value) return getmetatable(value) == Plot end
 
 function Plot:__tostring() return tide._require("plot.text").draw(self.figure) end
@@ -195,7 +211,7 @@ local function styled(o, layer, k)
     end
     if color ~= nil and type(color) ~= "string" then
         fail("%s: option color: expected the name of a colour, a list of names, one for each series%s, got %s", o.name,
-            (o.name == "points" or o.name == "scatter") and ", or the class of each point" or "", tide._describe(o.color))
+            (o.name == "points" or o.name == "scatter") and ", or the class or amount of each point" or "", tide._describe(o.color))
     end
     layer.own = color and scene.colour(o.name, color)
     layer.alpha = o.alpha
@@ -217,13 +233,49 @@ local function errors_of(o, layer)
     return styled(o, { mark = "errors", x = layer.x, low = low, high = high })
 end
 
-local MOST_CLASSES = 30
+local MOST_CLASSES, LEVELS = 30, 12
 
--- Points of which option color says the class, a number or a text each, as a series for each class: xs, ys.
+-- Points of which option color says an amount each, as series of LEVELS colours of a scale, of which the lowest, a middle
+-- and the highest bear their amounts: xs, ys, and labels by place.
+local function by_amount(o, x, y, amounts)
+    amounts = tide.tensor(amounts, { dtype = tide.float64 })
+    local low, high = matrix.range(o.name, amounts)
+    local share = high > low and (amounts - low) / (high - low) or tide.zeros(#amounts, { dtype = tide.float64 })
+    local level = (share * LEVELS):floor():clamp(0, LEVELS - 1):to(tide.int64) + 1
+    local colours, new_xs, new_ys, labels, color = matrix.colours(o.cmap, LEVELS), {}, {}, {}, {}
+    for k = 1, LEVELS do
+        local mask = level:eq(k):logical_and(amounts:isfinite())
+        if mask:any():item() then
+            new_xs[#new_xs + 1], new_ys[#new_ys + 1], color[#color + 1] = x[mask], y[mask], colours[k]
+            local wanted = k == 1 or k == LEVELS or k == LEVELS // 2
+            labels[#new_xs] = wanted and not o.label and tide._number(k == 1 and low or k == LEVELS and high or amounts[mask]:mean():item(), 3) or nil
+        end
+    end
+    o.color = color
+    return new_xs, new_ys, labels
+end
+
+local function are_amounts(values)
+    for _, v in ipairs(values) do
+        if type(v) ~= "number" then
+            return false
+        elseif not math.tointeger(v) then
+            return true
+        end
+    end
+    return false
+end
+
+-- Points of which option color says the class, a whole number or a text each, as a series for each class, or an amount:
+-- xs, ys.
 local function by_class(o, xs, ys)
-    local classes = tide.is_tensor(o.color) and o.color:reshape(-1):tolist() or o.color
+    local classes = tide.is_tensor(o.color) and o.color:detach():reshape(-1):tolist() or o.color
     if #ys ~= 1 or xs and #xs ~= 1 or #classes ~= ys[1]:numel() then
         fail("%s: option color: %d classes for %d points", o.name, #classes, ys[1]:numel())
+    end
+    local x = xs and xs[1]:reshape(-1) or tide.arange(1, #classes + 1, { dtype = tide.float64 })
+    if are_amounts(classes) then
+        return by_amount(o, x, ys[1]:reshape(-1), classes)
     end
     local rows, order = {}, {}
     for k, class in ipairs(classes) do
@@ -232,8 +284,10 @@ local function by_class(o, xs, ys)
         end
         table.insert(rows[class], k)
     end
-    if #order > MOST_CLASSES then
-        fail("%s: option color: %d classes are more than %d: colours stand for classes, not for amounts", o.name, #order, MOST_CLASSES)
+    if #order > MOST_CLASSES and type(classes[1]) == "number" then
+        return by_amount(o, x, ys[1]:reshape(-1), classes)
+    elseif #order > MOST_CLASSES then
+        fail("%s: option color: %d classes are more than %d", o.name, #order, MOST_CLASSES)
     end
     table.sort(order, function(a, b)
         if type(a) == type(b) then
@@ -241,7 +295,7 @@ local function by_class(o, xs, ys)
         end
         return type(a) == "number"
     end)
-    local x, new_xs, new_ys, names = xs and xs[1] or tide.arange(1, #classes + 1, { dtype = tide.float64 }), {}, {}, {}
+    local new_xs, new_ys, names = {}, {}, {}
     for k, class in ipairs(order) do
         local places = tide.tensor(rows[class])
         new_xs[k], new_ys[k], names[k] = x[places], ys[1][places], type(class) == "number" and tide._number(class) or tostring(class)
@@ -254,13 +308,16 @@ end
 local function curves(o, mark)
     local ys = data.series(o.name, o.y ~= nil and "y" or "x", o.y == nil and o.x or o.y)
     local xs = o.y ~= nil and data.series(o.name, "x", o.x) or nil
-    local list = tide.is_tensor(o.color) or type(o.color) == "table" and #o.color ~= #ys
+    if mark == "points" and o.color == nil then
+        o.color = o.c
+    end
+    local list, amounts = tide.is_tensor(o.color) or type(o.color) == "table" and #o.color ~= #ys, nil
     if mark == "points" and list then
-        xs, ys = by_class(o, xs, ys)
+        xs, ys, amounts = by_class(o, xs, ys)
     end
     local labels, layers = data.labels(o.name, "labels", o.labels, #ys), {}
     for k, points in ipairs(data.points(o.name, xs, ys, mark == "points" or o.yerr ~= nil)) do
-        local layer = styled(o, { mark = mark, x = points.x, y = points.y, all = points.all, label = label_of(o, labels, k, #ys),
+        local layer = styled(o, { mark = mark, x = points.x, y = points.y, all = points.all, label = amounts and amounts[k] or label_of(o, labels, k, #ys),
             dash = o.linestyle, width = o.linewidth, marker = o.marker, size = o.markersize }, k)
         layers[#layers + 1] = o.yerr ~= nil and errors_of(o, layer) or nil
         layers[#layers + 1] = layer
@@ -276,9 +333,9 @@ kind("line", 'data x, data? y=nil, *, ' .. STYLED .. ', "solid"|"dashed"|"dotted
     function(o) return curves(o, "line") end)
 
 for _, name in ipairs { "points", "scatter" } do
-    kind(name, "data x, data? y=nil, *, " .. STYLED .. MARKED, AXES .. COMMON,
-        string.format("Points: %s(x, y), with several series as in line; color is that of all, a list of one for each series, or the class of each point; yerr draws "
-            .. "error bars. "
+    kind(name, "data x, data? y=nil, *, " .. STYLED .. MARKED .. ', any? c=nil, "viridis"|"gray"|"grey" cmap="viridis"', AXES .. COMMON,
+        string.format("Points: %s(x, y), with several series as in line; color, or c, is that of all, a list of one for each series, the class of each point, or "
+            .. "an amount, in the colours of cmap; yerr draws error bars. "
             .. "Example: tide.plot.%s(tide.randn(50), tide.randn(50), {marker = 's'})", name, name),
         function(o) return curves(o, "points") end)
 end
@@ -420,9 +477,9 @@ function plot._heatmap_text(x)
 end
 
 kind("image", "Tensor x, *, int(1..1000)? scale=nil, float? vmin=nil, float? vmax=nil, str? title=nil, int(1..4000)? width=nil, "
-    .. "int(1..4000)? height=nil", nil,
-    "A tensor as an image: (height, width), (channels, height, width) or a batch of them; bytes, or floats from vmin (0) to "
-    .. "vmax (1); each pixel is drawn scale by scale, without smoothing. Example: tide.plot.image(tide.rand(3, 16, 16), {scale = 8})",
+    .. 'int(1..4000)? height=nil, int(1..)? nrow=nil, "viridis"|"gray"|"grey"? cmap=nil', nil,
+    "A tensor as an image: (height, width), (channels, height, width) or a batch of them, nrow in a row; bytes, or floats from "
+    .. "vmin (0) to vmax (1), those of one channel in the colours of cmap; each pixel is drawn scale by scale, without smoothing. Example: tide.plot.image(tide.rand(3, 16, 16), {scale = 8})",
     function(o) return matrix.image(o) end)
 
 -- ---- side by side ----

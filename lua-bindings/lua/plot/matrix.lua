@@ -179,9 +179,28 @@ function matrix.numbers_text(fig, xnames, ynames)
     return table.concat(lines, "\n")
 end
 
+--- colours(cmap, n): n colours of a scale, "#rrggbb" each.
+function matrix.colours(cmap, n)
+    local list = {}
+    for k, c in ipairs(colour_table(cmap):index_select(1, tide.linspace(1, 256, n):round():to(tide.int64)):tolist()) do
+        list[k] = string.format("#%02x%02x%02x", c[1], c[2], c[3])
+    end
+    return list
+end
+
+-- Pixels of one channel in the colours of a scale.
+local function recoloured(pixels, cmap)
+    local h, w, channels = table.unpack(pixels.shape)
+    if channels ~= 1 then
+        fail("image: option cmap: for images of one channel, got %d", channels)
+    end
+    return colour_table(cmap):index_select(1, pixels:reshape(-1):to(tide.int64) + 1):reshape(h, w, 3):contiguous()
+end
+
 --- image(o): a figure of a tensor's pixels, each of them `scale` by `scale` on the screen.
 function matrix.image(o)
-    local pixels = tide._require("plot.pixels").of(o.x, "image", o.vmin, o.vmax)
+    local pixels = tide._require("plot.pixels").of(o.x, "image", o.vmin, o.vmax, o.nrow)
+    pixels = o.cmap and recoloured(pixels, o.cmap) or pixels
     local h, w = pixels.shape[1], pixels.shape[2]
     local zoom = o.scale or math.max(1, math.floor(200 / math.max(h, w))) -- a thumbnail is looked at larger
     if h * zoom > 8000 or w * zoom > 8000 then

@@ -23,8 +23,8 @@ local function channels_first(x, name)
         .. "or 4 channels, or a batch of them (images, channels, height, width)", name, shape_text(x))
 end
 
--- A batch side by side, in rows as long as there are.
-local function sheet(x, name)
+-- A batch side by side, `columns` images in a row (nil: as many as there are rows).
+local function sheet(x, name, columns)
     local n = x.shape[1]
     if n > SHEET then
         fail("%s: %d images are more than a sheet of %d: show a part, x[\"1:%d\"]", name, n, SHEET, SHEET)
@@ -34,7 +34,7 @@ local function sheet(x, name)
         images[k] = channels_first(x[k], name)
     end
     local c, h, w = table.unpack(images[1].shape)
-    local columns = math.ceil(math.sqrt(n))
+    columns = math.min(columns or math.ceil(math.sqrt(n)), n)
     local rows = math.ceil(n / columns)
     local all = tide.zeros({ c, rows * (h + GAP) - GAP, columns * (w + GAP) - GAP }, { dtype = x.dtype })
     for k, image in ipairs(images) do
@@ -65,8 +65,9 @@ local function range_of(x, low, high)
     return low or 0, high or default
 end
 
---- of(x, name [, low, high]): pixels (height, width, channels) of uint8; floats from low (0) to high (1).
-function pixels.of(x, name, low, high)
+--- of(x, name [, low, high, columns]): pixels (height, width, channels) of uint8; floats from low (0) to high (1); so
+--- many images of a batch in a row.
+function pixels.of(x, name, low, high, columns)
     if x.layout ~= "strided" then
         fail("%s: the tensor is sparse: show its to_dense()", name)
     elseif x:dim() < 2 or x:dim() > 4 then
@@ -76,7 +77,7 @@ function pixels.of(x, name, low, high)
     end
     x = tide.no_grad(function()
         local y = x:detach():cpu()
-        y = y:dim() == 4 and sheet(y, name) or channels_first(y, name)
+        y = y:dim() == 4 and sheet(y, name, columns) or channels_first(y, name)
         low, high = range_of(y, low, high)
         return to_bytes(y, low, high):permute(2, 3, 1):contiguous()
     end)

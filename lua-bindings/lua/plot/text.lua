@@ -260,17 +260,30 @@ local KEYS = { points = "⠶", band = "⢕", errors = "⡇", rects = "⣿" }
 local MARKERS = { o = "o", ["."] = "·", s = "■", ["^"] = "▲", v = "▼", d = "◆", x = "×", ["+"] = "+" }
 local SIGNS = { "o", "×", "+", "▲", "■", "◆", "*", "#", "%", "@" }
 
--- Signs by layer: of points that ask for a marker, of all others too where there are several series and no colours.
+local LETTERS = {}
+for k = 1, 26 do
+    LETTERS[k] = string.char(96 + k)
+end
+
+-- Signs by layer: of points that ask for a marker, of all others too where there are several series and no colours; those
+-- take the next one of a list that none asks for.
 local function signs_of(fig, color)
-    local signs, named, n = {}, 0, 0
+    local signs, asked, named, n = {}, {}, 0, 0
     for _, layer in ipairs(fig.layers) do
         named = named + ((layer.mark == "points" or layer.mark == "line") and 1 or 0)
+        asked[MARKERS[layer.marker] or ""] = true
     end
     for _, layer in ipairs(fig.layers) do
+        local list = layer.mark == "points" and SIGNS or LETTERS
         if layer.mark == "points" or layer.mark == "line" and named > 1 and not color then
-            n = n + 1
-            signs[layer] = MARKERS[layer.marker] or not color and named > 1
-                and (layer.mark == "points" and SIGNS[(n - 1) % #SIGNS + 1] or string.char(97 + (n - 1) % 26)) or nil
+            signs[layer] = MARKERS[layer.marker]
+            for _ = 1, signs[layer] and 0 or not color and named > 1 and #list or 0 do
+                n = n + 1
+                signs[layer] = list[(n - 1) % #list + 1]
+                if not asked[signs[layer]] then
+                    break
+                end
+            end
         end
     end
     return signs

@@ -479,9 +479,94 @@ t.test("points_have_the_colours_of_their_classes", function()
         plot.line({ 1 }, { color = "blue" }).figure.layers[1].colour })
     t.eq(plot.points(x, y, { color = { 1, 2, 1, 2 }, labels = { "cat", "dog" } }).figure.layers[2].label, "dog")
     t.error_has(function() plot.points(x, y, { color = { 1, 2 } }) end, "2 classes for 4 points")
-    t.error_has(function() plot.points(x, y, { color = 3 }) end, "the class of each point")
+    t.error_has(function() plot.points(x, y, { color = 3 }) end, "the class or amount of each point")
     t.error_has(function() plot.line(x, { color = 3 }) end, "a list of names")
-    t.error_has(function() plot.points(tide.rand(50), tide.rand(50), { color = tide.rand(50) }) end, "not for amounts")
+    local words = {}
+    for k = 1, 40 do
+        words[k] = "w" .. k
+    end
+    t.error_has(function() plot.points(tide.rand(40), tide.rand(40), { color = words }) end, "40 classes are more than 30")
+end)
+
+t.test("points_have_the_colours_of_their_amounts", function()
+    local x = tide.linspace(0, 1, 50)
+    for name, given in pairs { color = x, c = x:tolist() } do
+        local figure = plot.scatter(x, x * 2, { [name] = given }).figure
+        local n, last = 0, -1
+        for _, layer in ipairs(figure.layers) do
+            for k, v in ipairs(layer.x) do
+                t.is_true(v > last and layer.y[k] == 2 * v, "in the order of their amounts")
+                n, last = n + 1, v
+            end
+        end
+        t.eq({ n, #figure.layers, figure.layers[1].colour, figure.layers[12].colour }, { 50, 12, "#440154", "#fde725" })
+        t.eq({ figure.legend[1].label, figure.legend[#figure.legend].label }, { "0", "1" })
+    end
+    t.eq(plot.points(x, x, { c = x, cmap = "gray" }).figure.layers[1].colour, "#000000")
+    t.eq(#plot.points(x, { c = tide.full({ 50 }, 0.5) }).figure.layers, 1, "all alike")
+    t.eq(#plot.points(x, x, { c = tide.arange(1, 51) }).figure.layers, 12, "whole numbers, too many for classes")
+    t.eq(plot.points({ 1, 2 }, { c = "red" }).figure.layers[1].colour, plot.points({ 1, 2 }, { color = "red" }).figure.layers[1].colour)
+    local odd = plot.points({ 1, 2, 3, 4 }, { c = { 0.5, 0 / 0, math.huge, 1.5 } }).figure.layers
+    t.eq({ odd[1].x, odd[2].x, #odd }, { { 1 }, { 4 }, 2 }, "what is no amount has no colour")
+    for _, write in ipairs { "svg", "vega" } do
+        t.is_true(plot.scatter(x, x, { c = x })[write](plot.scatter(x, x, { c = x })) ~= nil)
+    end
+end)
+
+t.test("words_of_a_plot_may_be_set_later", function()
+    for _, make in ipairs { function() return plot.line { 1, 2 } end, function() return plot.heatmap(tide.eye(3)) end,
+        function() return plot.bar { 1, 2 } + plot.line { 1, 2 } end, function() return plot.grid { plot.line { 1, 2 }, plot.line { 1, 2 } } end } do
+        local p = make()
+        p.title = "Loss of all"
+        t.is_true(tostring(p):find("Loss of all", 1, true) ~= nil, tostring(p))
+        t.is_true(p:svg():find("Loss of all", 1, true) ~= nil)
+    end
+    local p = plot.line { 1, 2 }
+    p.xlabel, p.ylabel = "step", "loss"
+    t.is_true(p:svg():find("step", 1, true) and p:svg():find("loss", 1, true) ~= nil)
+    t.eq((p + plot.line { 3 }).figure.xlabel, "step")
+    t.error_has(function() p.title = 5 end, "title: expected a text in UTF-8, got number 5")
+    t.error_has(function() p.xlim = { 1, 2 } end, "a plot's 'xlim' can't be set: options are given where it is made")
+    t.error_has(function() plot.image(tide.rand(4, 4)).title = "x" end, "given where it is made")
+    t.error_has(function() p:title "x" end, 'p.title = "..."')
+    t.error_has(function() p:set_xlabel "x" end, 'p.xlabel = "..."')
+end)
+
+t.test("batches_of_images_have_rows_and_colours_that_are_asked_for", function()
+    local batch = tide.rand(6, 1, 4, 4)
+    for nrow, shape in pairs { [2] = { 16, 10 }, [3] = { 10, 16 }, [6] = { 4, 34 }, [8] = { 4, 34 } } do
+        local pixels = plot.image(batch, { nrow = nrow }).figure.cells.pixels
+        t.eq({ pixels.shape[1], pixels.shape[2] }, shape)
+    end
+    local two = tide.tensor { { 0.0, 1.0 } }
+    t.eq(plot.image(two, { cmap = "viridis" }).figure.cells.pixels:tolist(), { { { 68, 1, 84 }, { 253, 231, 37 } } })
+    t.eq(plot.image(two, { cmap = "gray" }).figure.cells.pixels:tolist(), { { { 0, 0, 0 }, { 255, 255, 255 } } })
+    t.error_has(function() plot.image(tide.rand(3, 4, 4), { cmap = "viridis" }) end, "for images of one channel, got 3")
+    t.error_has(function() plot.image(two, { cmap = "hot" }) end, "viridis")
+    for _, name in ipairs { "make_grid", "save_image" } do
+        t.error_has(function() return plot[name] end, "torchvision's " .. name .. " is tide.plot.image")
+        t.error_has(function() return tide[name] end, "tide.plot.image")
+    end
+    t.error_has(function() return tide.imshow end, "tide.plot.image")
+end)
+
+t.test("markers_of_a_text_avoid_those_that_are_asked_for", function()
+    for marker, sign in pairs { o = "o", s = "■", ["^"] = "▲", d = "◆", x = "×", ["+"] = "+" } do
+        for at = 1, 3 do
+            local p
+            for k = 1, 3 do
+                local one = plot.points({ k, k + 1 }, { 1, 5 }, { label = "series" .. k, marker = k == at and marker or nil })
+                p = p and p + one or one
+            end
+            local text, seen = tostring(p), {}
+            for k = 1, 3 do
+                local key = text:match("(%S+) series" .. k)
+                t.is_true(not seen[key], marker .. " at " .. at .. ": " .. text)
+                seen[key] = true
+                t.eq(k == at, key == sign)
+            end
+        end
+    end
 end)
 
 t.test("series_are_told_apart_in_text_without_colours", function()
