@@ -145,11 +145,12 @@ static int push_input(lua_State *L, const job *j, const char *chunkname, bool ke
     return 3;
 }
 
-/* The text that a module's function gives about the name at the stack index. */
-static void push_answer(lua_State *L, const char *module, const char *function, int name) {
+/* What a module's function gives about the name at the stack index: so many results. */
+static void push_answer(lua_State *L, const char *module, const char *function, int name,
+                        int nresults) {
     module_push_function(L, module, function);
     lua_pushvalue(L, name);
-    lua_call(L, 1, 1);
+    lua_call(L, 1, nresults);
 }
 
 static void answer_question(lua_State *L, const job *j, size_t start, size_t end, int detail) {
@@ -157,15 +158,18 @@ static void answer_question(lua_State *L, const job *j, size_t start, size_t end
     lua_pushlstring(L, j->code + start, end - start);
     int name = lua_gettop(L);
     if (end == start)
-        push_answer(L, "help", "introduction", name);
+        push_answer(L, "help", "introduction", name, 1);
     if (lua_gettop(L) > name && lua_isstring(L, -1)) {
         j->r->pager = copy_visible(lua_tostring(L, -1), lua_rawlen(L, -1));
     } else if (tide_session_inspect(j->s, j->code + start, end - start, end - start, detail,
                                     &bundle)) {
         j->r->pager = copy_visible(bundle.entries[0].data, bundle.entries[0].len);
     } else {
-        push_answer(L, "suggest", "unknown", name);
-        error_plain(j->r, "Error", lua_tostring(L, -1));
+        push_answer(L, "suggest", "unknown", name, 2);
+        if (lua_toboolean(L, -1)) /* a search that found nothing has not failed */
+            j->r->pager = copy_visible(lua_tostring(L, -2), lua_rawlen(L, -2));
+        else
+            error_plain(j->r, "Error", lua_tostring(L, -2));
     }
     tide_bundle_clear(&bundle);
 }

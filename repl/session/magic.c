@@ -344,9 +344,10 @@ static int run_in_lua(lua_State *L, const magic_call *call, const char *chunknam
     lua_pushinteger(L, call->line);
     lua_call(L, 5, LUA_MULTRET);
     if (!lua_toboolean(L, top + 1)) {
+        module_push_function(L, "magics", "missing");
         lua_pushlstring(L, call->name, call->name_len);
-        return luaL_error(L, "no magic %s%s (%%lsmagic lists them)", call->cell ? "%%" : "%",
-                          lua_tostring(L, -1));
+        lua_call(L, 1, 1);
+        return luaL_error(L, "no magic %s%s", call->cell ? "%%" : "%", lua_tostring(L, -1));
     }
     return lua_gettop(L) - top - 1;
 }

@@ -29,6 +29,12 @@ HINTS = {
         ("x = tide.ones(2); x:repeat(2, 1)", "x:rep(2, 1)"), ("x = tide.ones(2); x:and(x)", "x:logical_and(y)")],
     "several results": [
         ("local out, (h, c) = lstm(x)", "local out, state = lstm(x)"), ("out, (h, c) = lstm(x)", "local out, state = lstm(x)"),
+        *((f"x = tide.ones(2, 2); {call}.{name}", f"local {names} = {call}")
+          for call, names, name in (("x:max(2)", "values, indices", "values"), ("x:min(2)", "values, indices", "indices"), ("x:topk(1)", "values, indices", "values"),
+                                    ("x:median(2)", "values, indices", "indices"), ("x:mode(2)", "values, indices", "values"), ("x:kthvalue(1)", "values, indices", "values"),
+                                    ("x:cummax(1)", "values, indices", "values"), ("x:cummin(1)", "values, indices", "indices"), ("tide.sort(x, 2)", "values, indices", "values"),
+                                    ("(x * 2):abs():sort(2)", "values, indices", "values"))),
+        ("r = tide.ones(2, 2):max(2); r.values", "local values, indices = x:max(2)"),
         ("tide.ones(2, 2):max(2).values", "values, indices = x:max(2)"), ("tide.ones(2, 2):sort().indices", "values, indices"),
         ("tide.linalg.svd(tide.eye(2)).S", "U, S, Vh = tide.linalg.svd(x)"), ("tide.linalg.qr(tide.eye(2)).Q", "Q, R ="),
         ("tide.linalg.slogdet(tide.eye(2)).logabsdet", "sign, logabsdet ="), ("tide.linalg.eigh(tide.eye(2)).eigenvalues", "values, vectors ="),
@@ -47,9 +53,59 @@ HINTS = {
         ("o = tide.optim.Adam({tide.ones(1, {requires_grad = true})}); print(o.betas)", "opt.param_groups[1].betas"),
         ("o = tide.optim.SGD({tide.ones(1, {requires_grad = true})}, {lr = 1}); o.param_groups[0].lr = 3", "lists count from 1"),
         ("o = tide.optim.SGD({tide.ones(1, {requires_grad = true})}, {lr = 1}); tide.optim.lr_scheduler.StepLR(o, 1):get_lr()", "get_last_lr()")],
+    "lists of tensors": [
+        (f"x = tide.ones(6); {local}a, b = {call}; {use}", hint)
+        for call in ("x:chunk(2)", "x:split(3)", "tide.meshgrid(x, x)", "x:view(2, 3):unbind()", "x:tensor_split(2)")
+        for local in ("local ", "")
+        for use, hint in (("print(a + 1)", "a is a list of 2 tensors: local a, b = table.unpack(a)"), ("print(-a)", "a is a list of 2 tensors"),
+                          ("print(b + 1)", f"local a, b = table.unpack({call})"), ("print(b:sum())", f"local a, b = table.unpack({call})"),
+                          ("print(tide.relu(b))", f"local a, b = table.unpack({call})"), ("print(x * b)", f"local a, b = table.unpack({call})"),
+                          ("print(x * a)", "got a list of 2 tensors: local a, b = table.unpack(list)"),
+                          ("print(tide.relu(a))", "got a list of 2 tensors"), ("print(a:sum())", "this is a list of 2 tensors"))] + [
+        ("x = tide.ones(6); a, b, c = x:chunk(3); print(c + 1)", "local a, b, c = table.unpack(x:chunk(3))"),
+        ("l = tide.nn.LSTM(2, 3); local out, h, c = l(tide.ones(4, 1, 2)); print(c:sum())", "h is a list of 2 tensors: local h, c = table.unpack(h)"),
+        ("x = tide.ones(6); print(tide.relu(x:split(2)[0]))", "lists count from 1"), ("x = tide.ones(6); print(x:split(2)[0] + 1)", "lists count from 1"),
+        ("tide.cat(tide.ones(2), tide.ones(2))", "put it in a table, {a, b}"), ("tide.vstack(tide.ones(2), tide.ones(2))", "vstack({a, b})"),
+        ("tide.cat(tide.ones(2), tide.ones(2), 1)", "cat({a, b})"), ("tide.stack(tide.ones(2))", "put it in a table, {a, b}")],
+    "changes in place": [(f"{name} {sign}= {value}", hint) for name, value in (("x", "2"), ("self.x[2].y", "2"), ("p[1]", "y"))
+                         for sign, operator, method in (("+", "+", "add_"), ("-", "-", "sub_"), ("*", "*", "mul_"), ("/", "/", "div_"),
+                                                        ("//", "//", "floor_divide_"), ("%", "%", "remainder_"), ("**", "^", "pow_"),
+                                                        ("|", "|", "bitwise_or_"), ("&", "&", "bitwise_and_"), ("^", "~", "bitwise_xor_"))
+                         for hint in (f"{name} = {name} {operator} {value} (a tensor in place: {name}:{method}({value}))",)] + [
+        ("x @= w", "x = x:matmul(w)"), ("x <<= 1", "x = x << 1"), ("x *= a + b", "x = x * (a + b)"), ("for i = 1, 2 do x -= i end", "x = x - i (a tensor"),
+        ("y = x @ w", "x:matmul(y)"), ("@tide.no_grad", "local _ <close> = tide.no_grad()"), ("@torch.inference_mode()", "local _ <close> = tide.inference_mode()"),
+        ("@property", "no decorators"), ("@staticmethod\ndef f(x): return x", "no decorators")],
+    "comprehensions": [
+        (form % "f(x) for x in xs", "local list = {} for _, x in ipairs(xs) do list[#list + 1] = f(x) end")
+        for form in ("[%s]", "y = [%s]", "y = {%s}", "y = (%s)", "sum(%s)", "print([%s])", "tide.cat([%s])", "f(1, [%s], 2)", "return [%s]")] + [
+        ("y = [x for x in xs if x > 0]", "for _, x in ipairs(xs) do if x > 0 then list[#list + 1] = x end end"),
+        ("y = {k: v for k, v in d.items()}", "for k, v in pairs(d) do list[k] = v end"), ("y = [i for i in range(3)]", "for i = 1, 3 do"),
+        ("y = {f(k): 2 * v for k, v in d.items()}", "list[f(k)] = 2 * v"),
+        ("y = [i for i in range(2, n)]", "for i = 2, n - 1 do"), ("y = [i * x for i, x in enumerate(xs)]", "for i, x in ipairs(xs) do"),
+        ("y = [a + b for a, b in zip(x, y)]", "lists are made by loops"), ("y = [i + j for i in a for j in b]", "lists are made by loops"),
+        ("y = [a if c else b for x in xs]", "lists are made by loops"), ("y = {k: v}", "{a = 1, b = 2}"), ("y = {'a': 1}", "{a = 1, b = 2}"),
+        ("f({'lr': 0.1, 'beta': 2})", "{a = 1, b = 2}")],
+    "choices": [(form % "a if c else b", "condition and a or b") for form in ("%s", "y = %s", "print(%s)", "return %s", "f(1, %s)", "y = (%s) + 1", "y = {%s}")],
+    "texts": [("'{}'.format(3)", '("loss %.4f"):format'), ("print('{:.3f}'.format(x))", '("loss %.4f"):format'), ("', '.join(xs)", "table.concat"),
+              ("'abc'.upper()", '("text"):upper()'), ("('%f'):format(tide.ones(1):sum())", "x:item()"), ("string.format('%d', tide.ones(2))", "x:item()")],
+    "modules of Python": [
+        ("import torch", "torch is tide"), ("import torch.nn as nn", "local nn = tide.nn"), ("from torch import nn", "local nn = tide.nn"),
+        ("import torch.nn.functional as F", "local F = tide.nn.functional"), ("from torch.nn import functional as F", "local F = tide.nn.functional"),
+        ("from torch.optim import Adam", "local Adam = tide.optim.Adam"), ("import numpy as np", "for numpy Lua writes tide"), ("import tide", "tide is there already"),
+        ("import matplotlib.pyplot as plt", "tide.plot"), ("from torch.utils.data import DataLoader", "require"), ("require 'torch'", "torch is tide"),
+        ("require('torch.nn')", "local nn = tide.nn"), ("np = require 'numpy'", "for numpy Lua writes tide"), ("x = -inf", "math.huge"), ("x = 1 + nan", "0/0"),
+        ("tide.seed(3)", "tide.manual_seed(n)"), ("tide.set_seed(3)", "tide.manual_seed(n)")],
+    "methods of lists": [
+        (use % name, hint) for name, hint in (("append", "t[#t + 1] = value"), ("pop", "table.remove"), ("keys", "pairs(t)"), ("items", "pairs(t)"))
+        for use in ("t = {}; t:%s(1)", "t = {}; t.%s(1)", "local t = {}; t.%s(1)", "s = {t = {}}; s.t.%s(1)", "s = {t = {}}; s.t:%s(1)")] + [
+        ("table.append({}, 1)", "t[#t + 1] = value")],
+    "magics": [("%prun f()", "write %prof statement"), ("%memit f()", "%mem"), ("%lprun f()", "%prof"), ("%mprun f()", "profile_memory"), ("%pip install x", "!pip install"),
+               ("%timit 1", "did you mean '%timeit'?"), ("%hsit", "did you mean '%hist'?"), ("%nonsense", "%lsmagic lists them"), ("%%script\nx", "%%bash")],
     "options by position": [
         ("tide.ones(2, 2):argmax(1, true)", "at most 1 argument, got 2 (options go in a table: {keepdim = true})"),
         ("tide.argmax(tide.ones(2, 2), 1, true)", "at most 2 arguments, got 3 (options go in a table: {keepdim = true})"),
+        ("tide.ones(2, 2):std(1, true)", "{unbiased = true}"), ("tide.ones(2, 2):var(1, false, true)", "{unbiased = false, keepdim = true}"),
+        ("tide.ones(2, 2):std(false)", "{unbiased = false}"), ("tide.var_mean(tide.ones(2, 2), 1, true, true)", "{unbiased = true, keepdim = true}"),
         ("tide.ones(2, 2):sum(2, true)", "argument 2: boolean where a number belongs (options go in a table: {keepdim = true})"),
         ("tide.sum(tide.ones(2, 2), 1, true)", "argument 3: boolean where"), ("tide.ones(2, 2):mean(1, true)", "{keepdim = true}"),
         ("tide.ones(2, 2):logsumexp(1, true)", "{keepdim = true}"), ("tide.tensor({1, 2}, tide.float64)", "{dtype = tide.float64}"),
@@ -123,6 +179,57 @@ class Habits(unittest.TestCase):
                     said = self.tide("-e", code)
                     self.assertEqual(said.returncode, 1)
                     self.assertIn(hint, said.stderr)
+
+    def test_code_that_is_no_python_gets_no_hint_of_it(self):
+        for code in ("f(function() for i = 1, 2 do end end", "y = {f(function() for i in x do end end), 3", "local a = b c", "x = {1, 2", "t[1][2] = = 3"):
+            with self.subTest(code=code):
+                said = self.tide("-e", code).stderr
+                self.assertNotIn("loops", said)
+                self.assertNotIn("names and values", said)
+
+    def test_searches_without_a_find_end_nothing(self):
+        for question in ("/zzzz qqqq", "?/zzzz", "?tide.zz*", "zzzz*?", "%pinfo zzzz*"):
+            with self.subTest(question=question):
+                said = self.tide(stdin=f"{question}\nprint('goes on')\n")
+                self.assertIn("nothing matches", said.stdout)
+                self.assertEqual((said.stdout.endswith("goes on\n"), said.returncode), (True, 0))
+
+    def test_losses_of_two_shapes_are_told_of_once_in_a_line(self):
+        code = """local F = tide.nn.functional
+for _ = 1, 3 do F.mse_loss(tide.ones(4), tide.ones(4, 1)) end
+local l = tide.nn.%s()
+for _ = 1, 3 do l(tide.ones(4, 1), tide.ones(4)) end
+l(tide.ones(4), tide.ones(4)) F.mse_loss(tide.ones(4), tide.ones(4))
+F.%s(tide.ones(4), tide.ones(1), {reduction = "none"})
+"""
+        for layer, name in (("MSELoss", "mse_loss"), ("L1Loss", "l1_loss"), ("SmoothL1Loss", "smooth_l1_loss"), ("HuberLoss", "huber_loss")):
+            with self.subTest(layer=layer):
+                with open(os.path.join(self.folder, "l.lua"), "w", encoding="utf-8") as file:
+                    file.write(code % (layer, name))
+                lines = self.tide("l.lua").stderr.splitlines()
+                self.assertEqual([line.split(": ")[1:3] for line in lines], [["l.lua:2", "mse_loss"], ["l.lua:4", name], ["l.lua:6", name]])
+                self.assertIn("x of shape (4, 1) and target of shape (4) broadcast", lines[1])
+
+    def test_classes_are_shown_on_a_line(self):
+        said = self.tide("-e", """local seen = {}
+for _, name in ipairs(tide._lazy) do local _ = tide[name] end
+local function walk(path, t)
+    seen[t] = true
+    for name, value in pairs(t) do
+        local meta = type(value) == "table" and not seen[value] and getmetatable(value)
+        local made = type(meta) == "table" and rawget(meta, "__call") and rawget(value, "__index")
+        local private = type(name) == "string" and name:sub(1, 1) == "_"
+        if made and not private then
+            print(path .. "." .. name, value)
+        end
+        if type(value) == "table" and not seen[value] and not made and not private and path:len() < 60 then walk(path .. "." .. tostring(name), value) end
+    end
+end
+walk("tide", tide)""").stdout.splitlines()
+        shown = dict(line.split("\t") for line in said)
+        self.assertLessEqual({"tide.nn.Linear", "tide.nn.Module", "tide.optim.AdamW", "tide.optim.lr_scheduler.StepLR", "tide.optim.LBFGS"}, set(shown))
+        for path, text in shown.items():
+            self.assertEqual(text, "class " + path.split(".")[-1])
 
     def test_questions_find_what_is_meant(self):
         for name, text in QUESTIONS.items():

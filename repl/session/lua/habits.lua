@@ -50,7 +50,7 @@ local function joined(a, b)
     return a and b and a.last + 1 == b.first
 end
 
--- Tokens of the line of code in which byte `at` stands, and the index of the one there.
+-- Tokens of the line of code in which byte `at` stands, the index of the one there, and the line.
 local function tokens_at(code, at)
     local first = 1
     for newline in string.gmatch(code, "()\n") do
@@ -60,16 +60,81 @@ local function tokens_at(code, at)
         first = newline + 1
     end
     local last = string.find(code, "\n", at, true) or #code + 1
-    local tokens, here = names.tokens(string.sub(code, first, last - 1))
+    local line = string.sub(code, first, last - 1)
+    local tokens, here = names.tokens(line)
     for i, token in ipairs(tokens) do
         if token.first + first - 1 <= at then
             here = i
         end
     end
-    return tokens, here
+    return tokens, here, line
 end
 
-local function operator_hint(tokens, i)
+-- The text from token `first` to token `last`.
+local function text_of(tokens, first, last, line)
+    return tokens[first] and tokens[last] and string.sub(line, tokens[first].first, tokens[last].last) or ""
+end
+
+-- Operators that Python writes before =: Lua's, and the method that writes a tensor in place.
+local IN_PLACE = {
+    ["+"] = {"+", "add_"}, ["-"] = {"-", "sub_"}, ["*"] = {"*", "mul_"}, ["/"] = {"/", "div_"}, ["//"] = {"//", "floor_divide_"},
+    ["%"] = {"%", "remainder_"}, ["**"] = {"^", "pow_"}, ["^"] = {"~", "bitwise_xor_"}, ["|"] = {"|", "bitwise_or_"},
+    ["&"] = {"&", "bitwise_and_"}, ["<<"] = {"<<"}, [">>"] = {">>"}, ["@"] = {},
+}
+
+local PARTS = {["and"] = true, ["or"] = true, ["not"] = true, ["true"] = true, ["false"] = true, ["nil"] = true} -- words of values
+
+-- What is said of "x *= 2" about whose tokens around i the compiler complains, or nil.
+local function augmented(tokens, i, line)
+    for stop = i, math.min(i + 2, #tokens) do
+        local from, sign = stop, ""
+        while tokens[stop].text == "=" and joined(tokens[from - 1], tokens[from]) and string.find(tokens[from - 1].text, "^[-+*/%%^|&@<>]+$") do
+            from = from - 1
+            sign = tokens[from].text .. sign
+        end
+        local known = IN_PLACE[sign]
+        local first = from - 1
+        while known and first > 0 do -- back to where the variable begins: a.b[1]
+            local opened = tokens[first].text == "]" and names.opening(tokens, first)
+            if opened then
+                first = opened - 1
+            elseif tokens[first].kind == "name" and tokens[first - 1] and tokens[first - 1].text == "." then
+                first = first - 2
+            else
+                break
+            end
+        end
+        if known and tokens[first] and tokens[first].kind == "name" then
+            local last = stop -- of the value: up to a word that begins something else
+            while tokens[last + 1] and tokens[last + 1].text ~= ";" and (tokens[last + 1].kind ~= "keyword" or PARTS[tokens[last + 1].text]) do
+                last = last + 1
+            end
+            local name, value = text_of(tokens, first, from - 1, line), text_of(tokens, stop + 1, last, line)
+            value = value ~= "" and value or "1"
+            local whole = last - stop > 1 and sign ~= "+" and "(" .. value .. ")" or value
+            if sign == "@" then
+                return string.format("to change a variable: %s = %s:matmul(%s)", name, name, value)
+            end
+            return string.format("to change a variable: %s = %s %s %s%s", name, name, known[1], whole,
+                known[2] and string.format(" (a tensor in place: %s:%s(%s))", name, known[2], value) or "")
+        end
+    end
+end
+
+local MODES = {no_grad = true, enable_grad = true, inference_mode = true, autocast = true}
+
+local function operator_hint(tokens, i, line)
+    local changed = augmented(tokens, i, line)
+    if changed then
+        return changed
+    elseif tokens[1].text == "@" then
+        for _, token in ipairs(tokens) do
+            if MODES[token.text] then
+                return string.format("no decorators: in the function's first line, local _ <close> = tide.%s()", token.text)
+            end
+        end
+        return "no decorators: behind the function, f = decorate(f)"
+    end
     for k = math.max(1, i - 1), i do
         local token, next_one = tokens[k], tokens[k + 1]
         local known = token and token.kind == "op" and OPERATORS[token.text]
@@ -79,14 +144,7 @@ local function operator_hint(tokens, i)
         end
     end
     local before, token, after = tokens[i - 1], tokens[i], tokens[i + 1]
-    local arithmetic = before and string.find(before.text, "^[-+*/%%^]/?$")
-    local opens = string.find(token.text, "^[-+*/%%^]/?$") and after and after.text == "=" and joined(token, after)
-    if opens or arithmetic and token.text == "=" and joined(before, token) then
-        local name = tokens[i - (opens and 1 or 2)]
-        name, before = name and name.kind == "name" and name.text or "x", opens and token or before
-        return string.format("to change a variable: %s = %s %s 1 (a tensor in place: %s:add_(1))", name, name,
-            before.text, name)
-    elseif token.text == "+" and joined(before, token) and before.text == "+"
+    if token.text == "+" and joined(before, token) and before.text == "+"
         or after and token.text == "+" and after.text == "+" and joined(token, after) then
         return "to count: i = i + 1"
     end
@@ -184,14 +242,142 @@ local function bracket_hint(tokens, i)
         return 'several indices: x[{1, 2}] or x["1, 2"], counted from 1'
     elseif open == "(" and token.text == "," and not is_value(owner) then
         return "lists and tuples are tables: {1, 2}"
-    elseif token.text == "[" or open == "[" and not is_value(owner) then
-        for _, one in ipairs(tokens) do
-            if one.text == "for" then
-                return "lists are made by loops: local list = {} for i = 1, 3 do list[i] = i * i end"
+    elseif open == "{" then
+        for k = i, 2, -1 do
+            if tokens[k].text == "{" then
+                break
+            elseif tokens[k].text == ":" and not joined(tokens[k], tokens[k + 1]) then
+                return "names and values are a table: {a = 1, b = 2}, {[key] = value}"
             end
         end
+    elseif token.text == "[" or open == "[" and not is_value(owner) then
         return "lists: {1, 2}"
     end
+end
+
+local FORMAT = "texts with values in them: (\"loss %.4f\"):format(loss:item())"
+
+-- What is said of a method of a text in quotes, which Lua calls where the text stands in parentheses.
+local function text_method(tokens, i)
+    for k = i, math.max(1, i - 1), -1 do
+        local before, after = tokens[k - 1], tokens[k + 1]
+        if before and before.kind == "string" and string.find(tokens[k].text, "^[.:]$") and after and after.kind == "name" then
+            return after.text == "format" and FORMAT or after.text == "join" and "a list as a text: table.concat(list, \", \")"
+                or string.format("a text's methods: (\"text\"):%s()", rawget(string, after.text) and after.text or "upper")
+        end
+    end
+end
+
+-- The module of PyTorch that a line of Python imports, and the name it shall have: "nn.functional", "F".
+local function imported(tokens)
+    local path, at = "", 2
+    while tokens[at] and (tokens[at].kind == "name" or tokens[at].text == ".") do
+        if tokens[at].kind == "name" and tokens[at - 1].kind == "name" and at > 2 then
+            break -- the word behind the path
+        end
+        path, at = path .. tokens[at].text, at + 1
+    end
+    local word, name = tokens[at] and tokens[at].text, tokens[at + 1] and tokens[at + 1].text
+    if tokens[1].text == "from" then
+        path = word == "import" and name and string.find(name, "^%a") and path .. "." .. name or path
+        name = tokens[at + 2] and tokens[at + 2].text == "as" and tokens[at + 3] and tokens[at + 3].text or nil
+    elseif word ~= "as" then
+        name = nil
+    end
+    return path, name or string.match(path, "[%w_]*$")
+end
+
+-- What is said of a name of Python's modules that shall be loaded, or nil.
+function habits.module(path, name)
+    local root, rest = string.match(path, "^([%w_]+)%.?(.*)$")
+    if root ~= "torch" and root ~= "tide" then
+        local known = habits.name(path) or habits.name(root)
+        return root and known and string.format("for %s Lua writes %s", root, known) or nil
+    elseif rest == "" then
+        return (root == "torch" and "torch is tide, which" or "tide") .. " is there already: tide.randn(2, 3)"
+    end
+    local value = names.tide()
+    for part in string.gmatch(rest, "[%w_]+") do
+        value = type(value) == "table" and names.field(value, part) or nil
+    end
+    return value ~= nil and string.format("local %s = tide.%s", name or string.match(rest, "[%w_]+$"), rest) or nil
+end
+
+-- The head of Lua's loop for Python's "for VARIABLES in ITERABLE", given the two as text.
+local function loop_head(variables, iterable)
+    local single = string.find(variables, "^[%a_][%w_]*$")
+    local range = single and string.match(iterable, "^range%((.*)%)$")
+    local items, counted = string.match(iterable, "^(.-)[.:]items%(%)$"), string.match(iterable, "^enumerate%((.*)%)$")
+    if range then
+        local list = {}
+        for part in string.gmatch(range, "[^,]+") do
+            list[#list + 1] = string.match(part, "^%s*(.-)%s*$")
+        end
+        local stop = list[2] and (math.tointeger(tonumber(list[2])) and string.format("%d", tonumber(list[2]) - 1) or list[2] .. " - 1")
+        return string.format("for %s = %s, %s%s do", variables, stop and list[1] or "1", stop or list[1] or "n", list[3] and ", " .. list[3] or "")
+    elseif items then
+        return string.format("for %s in pairs(%s) do", variables, items)
+    elseif single or counted then
+        return string.format("for %s in ipairs(%s) do", single and "_, " .. variables or variables, counted or iterable)
+    end
+end
+
+local MADE = "lists are made by loops: local list = {} for i = 1, 3 do list[i] = i * i end"
+
+-- What is said of "[f(x) for x in xs if x > 0]" on the line, of any kind of brackets, or nil.
+local function comprehension(tokens, line)
+    local at, close, open_at
+    for k, token in ipairs(tokens) do
+        if token.text == "for" and token.kind == "keyword" and k > 1 then
+            local depth = 0
+            for b = k - 1, 1, -1 do
+                local text = tokens[b].text
+                depth = depth + (string.find(text, "^[%)%]}]$") and 1 or string.find(text, "^[%(%[{]$") and -1 or 0)
+                if text == "function" or text == ";" then
+                    return nil
+                elseif depth < 0 then
+                    at, open_at = k, b
+                    break
+                end
+            end
+            break
+        end
+    end
+    if not at or open_at == at - 1 then
+        return nil
+    end
+    local inside, condition, depth, loops = nil, nil, 0, 0
+    for k = at, #tokens do
+        local text = tokens[k].text
+        depth = depth + (string.find(text, "^[%(%[{]$") and 1 or string.find(text, "^[%)%]}]$") and -1 or 0)
+        if depth < 0 then
+            close = k
+            break
+        end
+        inside = inside or text == "in" and k or nil
+        condition = condition or depth == 0 and text == "if" and k or nil
+        loops = loops + (text == "for" and 1 or 0)
+    end
+    if not inside or not close then
+        return inside and MADE or nil
+    end
+    local colon
+    for k = open_at + 1, at - 1 do
+        local spaced = tokens[k].text == ":" and not joined(tokens[k], tokens[k + 1])
+        colon = colon or tokens[open_at].text == "{" and spaced and k or nil
+    end
+    local iterable = text_of(tokens, inside + 1, (condition or close) - 1, line)
+    local head = loops == 1 and loop_head(text_of(tokens, at + 1, inside - 1, line), iterable)
+    if not head then
+        return MADE
+    end
+    local value = text_of(tokens, (colon or open_at) + 1, at - 1, line)
+    local key = colon and text_of(tokens, open_at + 1, colon - 1, line)
+    local step = key and string.format("list[%s] = %s", key, value) or string.format("list[#list + 1] = %s", value)
+    if condition then
+        step = string.format("if %s then %s end", text_of(tokens, condition + 1, close - 1, line), step)
+    end
+    return string.format("lists are made by loops: local list = {} %s %s end", head, step)
 end
 
 -- Does the line read as the head of a block in Python, alone or with a statement behind it?
@@ -264,12 +450,19 @@ end
 
 -- The line for a complaint of the compiler about byte `at` (from 1), or nil.
 function habits.syntax(code, at)
-    local tokens, i = tokens_at(code, math.min(at, #code))
+    local tokens, i, line = tokens_at(code, math.min(at, #code))
     if not i then
         return nil
     end
-    if is_lambda(tokens) then
+    local made = comprehension(tokens, line)
+    if made then
+        return made
+    elseif is_lambda(tokens) then
         return WORDS.lambda
+    elseif (tokens[1].text == "import" or tokens[1].text == "from") and #tokens > 1 and tokens[2].kind == "name" then
+        local path, name = imported(tokens)
+        local said = habits.module(path, name)
+        return said and "modules: " .. said or STARTS.import
     elseif is_head(tokens) then
         return counted_loop(tokens) or STARTS[tokens[1].text]
     end
@@ -280,7 +473,7 @@ function habits.syntax(code, at)
     elseif i > 1 and MEMBERS[tokens[i].text] and string.find(tokens[i - 1].text, "^[.:]$") then
         return tokens[i].text .. " is a word of Lua's: " .. MEMBERS[tokens[i].text]
     end
-    local found = operator_hint(tokens, i) or bracket_hint(tokens, i)
+    local found = text_method(tokens, i) or operator_hint(tokens, i, line) or bracket_hint(tokens, i)
     if found then
         return found
     end
@@ -318,7 +511,7 @@ local NAMES = {
     float = "tonumber(x), of tensors x:float()", bool = "x ~= 0", tuple = "{}", set = "{[x] = true}", round = "math.floor(x + 0.5), of tensors x:round()",
     open = "io.open(path)", input = "io.read()", repr = "tostring(x)", hasattr = "x.name ~= nil", getattr = "x[name]", setattr = "x[name] = value",
     callable = 'type(f) == "function"', self = "function Net:forward(x), with a colon, has self", any = "a loop, of tensors x:any():item()",
-    all = "a loop, of tensors x:all():item()", device = '"cpu" or "cuda"', tqdm = "tide.progress", trange = "tide.progress",
+    all = "a loop, of tensors x:all():item()", device = '"cpu" or "cuda"', inf = "math.huge", nan = "0/0", tqdm = "tide.progress", trange = "tide.progress",
 }
 
 -- Methods that are nil in Lua, of tables, strings and Tide's objects, and what it writes instead.
@@ -354,7 +547,44 @@ function habits.math(name)
     return MATH[name]
 end
 
-local FORMAT = ": texts with values in them: (\"loss %.4f\"):format(loss:item())"
+-- The names of an operator's results where there are several tensors: "U, S, Vh"; or nil.
+local function result_names(doc)
+    local results = doc and doc.signature and string.match(doc.signature, "%-> (.*)$")
+    local list = {}
+    for part in string.gmatch(results or "", "[^,]+") do
+        list[#list + 1] = string.match(part, "Tensor ([%w_]+)%s*$")
+    end
+    return #list > 1 and table.concat(list, ", ") or nil
+end
+
+-- What is said of `name` asked of the first of several results, in the call's own words: "local U, S, Vh = tide.linalg.svd(x)";
+-- or nil.
+local function one_of_several(name, line)
+    local tokens = names.tokens(line or "")
+    for i = 4, #tokens do
+        if tokens[i].text == name and tokens[i - 1].text == "." and tokens[i - 2].text == ")" then
+            local open = names.opening(tokens, i - 2)
+            local callee = open and open > 1 and tokens[open - 1]
+            local path, first = "", open and open - 1
+            while first and tokens[first] and tokens[first].kind == "name" do
+                path = tokens[first].text .. (path ~= "" and "." or "") .. path
+                local dotted = tokens[first - 1] and tokens[first - 1].text
+                if dotted ~= "." and dotted ~= ":" then
+                    break
+                elseif tokens[first - 2] and tokens[first - 2].text == ")" then
+                    first = names.opening(tokens, first - 2)
+                    first = tokens[first - 1] and tokens[first - 1].kind == "name" and first - 1 or first
+                else
+                    first = first - 2
+                end
+            end
+            local several = callee and result_names(names.doc(string.match(path, "linalg%.[%w_]+$") or callee.text))
+            if several and first and tokens[first] then
+                return string.format("local %s = %s", several, text_of(tokens, first, i - 2, line))
+            end
+        end
+    end
+end
 
 -- What is said of a call of a value that is none, or of a loop over one.
 local function uncallable(message, line)
@@ -373,7 +603,9 @@ end
 -- Errors about an uncalled function, a loop over an iterator, an index that counts from 0.
 local function misused(message, line)
     local got = string.match(message, "a function value %(([%a%s]+'[%w_]+')%)") or string.find(message, "got function", 1, true)
-    if string.find(message, "bad argument #1 to 'i?pairs'") or string.find(message, "bad argument #1 to 'for iterator'") then
+    if string.find(message, "got n[io][lt]") and line and string.find(line, "[%w_%]%)]%[%s*0%s*%]") then
+        return ": lists count from 1: t[1] is the first, t[#t] the last"
+    elseif string.find(message, "bad argument #1 to 'i?pairs'") or string.find(message, "bad argument #1 to 'for iterator'") then
         if string.find(message, "got function", 1, true) or string.find(message, "got table", 1, true) then
             return ": an iterator is called by the loop itself: for name, value in f do"
         end
@@ -402,10 +634,22 @@ function habits.call(message, line, visible)
     elseif string.find(message, "length of a nil", 1, true) and line and string.find(line, "^%s*#%s") then
         return ": " .. COMMENT
     elseif string.find(message, "global 'f'", 1, true) and line and string.find(line, "f[\"']") then
-        return FORMAT
+        return ": " .. FORMAT
     elseif line and string.find(line, "[\"']%s*%%") and (string.find(message, "attempt to mod a 'string'", 1, true)
         or string.find(message, "arithmetic on a string value", 1, true)) then
-        return FORMAT
+        return ": " .. FORMAT
+    end
+    local module = string.match(message, "module '([%w_.]+)' not found:")
+    local part = string.match(message, "a tensor has no field or method '([%w_]+)'") or string.match(message, "a dense tensor has no '([%w_]+)'")
+    local several = part and one_of_several(part, line)
+    if several and not string.find(message, several, 1, true) then
+        return "; here: " .. several
+    end
+    local said_of_module = module and habits.module(module)
+    if said_of_module then
+        return "\nmodules: " .. said_of_module
+    elseif string.find(message, "%f[%a]seed: at most 0 arguments") then
+        return ": tide.manual_seed(n) sets the seed"
     end
     if string.find(message, "global 'help'", 1, true) then
         return ": help is the prompt's: tide -e 'help(name)', or ?name there"

@@ -170,4 +170,22 @@ function ipython.install(define, tools)
     end
 end
 
+-- Magics of IPython's that are not there, and what is written instead.
+local INSTEAD = {
+    prun = "%prof statement", lprun = "%prof statement, tide --bottleneck file.lua for its lines",
+    memit = "%mem, tide.profiler.profile{fn, profile_memory = true}", mprun = "tide.profiler.profile{fn, profile_memory = true}",
+    sx = "!command", system = "!command", sh = "%bash command", script = "%%bash", python = "!python3 file.py", python3 = "!python3 file.py",
+    pip = "!pip install name, !luarocks install name", conda = "!conda install name", who_ls = "%who", xdel = "name = nil",
+    reset_selective = "name = nil", pdoc = "?name", pdef = "?name", psource = "??name", pfile = "??name", psearch = "?tide.*conv*",
+    loadpy = "%load file.lua", pycat = "%load file.lua", page = "print(value)", quickref = "help", magic = "%lsmagic",
+    set_env = "%env NAME=value", cpaste = "%paste", store = "tide.save(value, path), tide.load(path)", macro = "%rerun 2-5, or a function",
+    alias = "!command, or a function", tb = "%debug", xmode = "%debug", pushd = "%cd folder", popd = "%cd -", dhist = "%cd -",
+    notebook = "%save file.lua 1-5", logstart = "%save file.lua", autocall = "f(x)",
+}
+
+-- instead(name): what to write for a magic of IPython's that is not there, or nil.
+function ipython.instead(name)
+    return INSTEAD[name]
+end
+
 return ipython

@@ -11,6 +11,7 @@ local help = import "help"
 local inspect = import "inspect"
 local suggest = import "suggest"
 
+local written_in_c = magics -- their names
 local magics = {}
 
 local registered = {} -- name -> {run, doc}
@@ -272,7 +273,9 @@ end)
 
 local function define_question(name, detail, doc)
     define(name, doc, function(line)
-        say(line == "" and help.introduction() or inspect.inspect(line, #line, detail) or usage("%s", suggest.unknown(line)))
+        local found = line == "" and help.introduction() or inspect.inspect(line, #line, detail)
+        local said, searched = suggest.unknown(line)
+        say(found or searched and said or usage("%s", said))
     end)
 end
 define_question("pinfo", 0, "%pinfo name: what a name is, as ?name; with * all names that fit")
@@ -527,7 +530,9 @@ end)
 
 -- ---- those that people know from IPython ----
 
-import("ipython").install(define, {chosen = chosen, words = words, remembered = remembered, usage = usage, say = say, read_file = read_file, write_file = write_file, at_end = at_end,
+local ipython = import "ipython"
+
+ipython.install(define, {chosen = chosen, words = words, remembered = remembered, usage = usage, say = say, read_file = read_file, write_file = write_file, at_end = at_end,
     compile = compile, run = function(name, line) return registered[name].run(line) end})
 
 -- ---- the table of them ----
@@ -543,6 +548,16 @@ end
 
 function magics.known(name)
     return registered[name] ~= nil
+end
+
+-- missing(name): the name of a magic that is not there, with what to write instead.
+function magics.missing(name)
+    local others = {}
+    for _, other in ipairs(written_in_c) do
+        others[other] = true
+    end
+    local instead, near = ipython.instead(name), suggest.nearest(name, {registered, others})
+    return name .. (instead and ": write " .. instead or near and ": did you mean '%" .. near .. "'?" or " (%lsmagic lists them)")
 end
 
 function magics.doc(name)

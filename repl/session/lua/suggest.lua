@@ -136,6 +136,61 @@ local function parts_of(name, owner)
     return string.format(": %s has no '%s'; its parts: %s", names.meta(owner).__name, name, #list > 0 and table.concat(list, ", ") or "none")
 end
 
+-- What a visible name holds, or nil.
+local function value_of(name, visible)
+    local value = rawget(visible, name)
+    if value == nil then
+        value = rawget((locals()), name)
+    end
+    if value == nil then
+        value = names.field(user, name)
+    end
+    return value
+end
+
+local function is_list_of_tensors(value)
+    return type(value) == "table" and names.meta(value) == nil and names.is_tensor(rawget(value, 1))
+end
+
+-- What is said of a name that an assignment in the code left nil, since one before it took a whole list of tensors; or nil.
+local function left_nil(name, code, visible)
+    for left, call, behind in string.gmatch(code, "([%a_][%w_%s,]*[%w_])%s*=%s*([%w_.:]+%b())()") do
+        local taker, at
+        call = call .. (string.match(code, "^[%w_.:]+%b()", behind) or "")
+        for k, other in string.gmatch(string.gsub(left, "^local%s+", ""), "()([%a_][%w_]*)") do
+            if other == name and taker then
+                local list, first = value_of(taker, visible), at == 1
+                return string.format(": %s is a list of %d tensors: local %s = table.unpack(%s)", taker, #list,
+                    first and string.gsub(left, "^local%s+", "") or taker .. ", " .. name, first and call or taker)
+            elseif not taker and is_list_of_tensors(value_of(other, visible)) then
+                taker, at = other, k
+            end
+        end
+    end
+end
+
+-- What is said of a list of tensors that stands where one of them is meant, and of a name that `local a, b = x:chunk(2)`
+-- left nil, or nil.
+local function unpacked(message, chunkname, line, visible)
+    local kind, name = string.match(message, "a (%l+) value %(%l+ '([%a_][%w_]*)'%)")
+    local value = name and value_of(name, visible)
+    if kind == "table" and is_list_of_tensors(value) then
+        return string.format(": %s is a list of %d tensors: local a, b = table.unpack(%s)", name, #value, name)
+    elseif kind == "table" or kind and kind ~= "nil" or not kind and not string.find(message, "got n[io][lt]") then
+        return nil
+    end
+    local code, inputs = source(chunkname) or "", names.field(user, "In")
+    if type(inputs) == "table" and #inputs > 0 then -- the last ones of the prompt
+        code = table.concat(inputs, "\n", math.max(1, #inputs - 99)) .. "\n" .. code
+    end
+    for token in string.gmatch(kind and name or source_line(chunkname, line) or "", "[%a_][%w_]*") do
+        local said = value_of(token, visible) == nil and left_nil(token, code, visible)
+        if said then
+            return said
+        end
+    end
+end
+
 -- hint(message, chunk name, line, visible): what to append to the message of an error, or nil.
 -- `visible` are the locals where it arose.
 function suggest.hint(message, chunkname, line, visible)
@@ -143,6 +198,10 @@ function suggest.hint(message, chunkname, line, visible)
     local found = habits.call(message, text, visible)
     if found then
         return found
+    end
+    local list = unpacked(message, chunkname, line, visible)
+    if list then
+        return list
     end
     local kind, name = string.match(message, "a nil value %(([a-z]+) '([A-Za-z_][A-Za-z0-9_]*)'%)")
     local layers, owner
@@ -160,6 +219,10 @@ function suggest.hint(message, chunkname, line, visible)
         return ": Lua writes " .. habits.method(name)
     end
     local told = layers and means(kind == "global" and name, suggest.nearest(name, layers))
+    local plain = type(owner) == "table" and names.meta(owner) == nil
+    if not told and kind == "field" and plain and habits.method(name) and string.find(message, "call a nil", 1, true) then
+        return ": Lua writes " .. habits.method(name)
+    end
     if not told and owner ~= nil then
         local found = in_pytorch(name, owner)
         told = found and ": " .. found or parts_of(name, owner)
@@ -177,10 +240,11 @@ function suggest.undefined(name)
     return "'" .. name .. "' is not defined" .. (means(name, found) or "")
 end
 
--- unknown(path): what to say of a name such as "tide.nn.Linaer" of which nothing is known.
+-- unknown(path): what to say of a name such as "tide.nn.Linaer" of which nothing is known; whether it is a search, which
+-- that answers.
 function suggest.unknown(path)
     if string.find(path, "[*/]") then
-        return "nothing matches '" .. path .. "'"
+        return "nothing matches '" .. path .. "'", true
     end
     local tokens = names.tokens(path)
     local last = tokens[#tokens]
