@@ -30,8 +30,8 @@ function(tide_machine_isas out)
     set(${out} ${has} PARENT_SCOPE)
 endfunction()
 
-# How a set is compiled to be there, not to be fast: one that better ones replace on this machine, or will soon. It takes
-# two thirds of the time that -O1 takes. The warnings are what gcc 12 to 14 say falsely where they optimise little.
+# How code is compiled to be there, not to be fast: a set that better ones replace on this machine, or all of a `quick`
+# build, which another replaces soon. It takes two thirds of the time that -O1 takes. The warnings are what gcc 12 to 14 say falsely where they optimise little.
 set(tide_quickly -Og)
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     list(APPEND tide_quickly -Wno-array-bounds -Wno-stringop-overflow -Wno-uninitialized -Wno-maybe-uninitialized)

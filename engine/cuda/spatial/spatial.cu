@@ -214,9 +214,10 @@ cudaError_t td_cu_max_gather_run(const td_cu_max_pool *p, cudaStream_t stream) {
 /* The sliding windows that see place i: [begin, end). */
 __device__ static inline td_cu_window td_windows_at(const td_cu_axis &a, long long i) {
     long long at = i + a.padding, before = at - a.width; /* windows that end there or before */
+    long long unused;
     td_cu_window w;
-    w.begin = before < 0 ? 0 : before / a.stride + 1;
-    w.end = at / a.stride + 1;
+    w.begin = before < 0 ? 0 : td_cu_divide(before, a.stride, &unused) + 1;
+    w.end = td_cu_divide(at, a.stride, &unused) + 1;
     w.end = w.end < a.out ? w.end : a.out;
     return w;
 }
