@@ -38,6 +38,7 @@ local function case(name, fn, facts)
     if not chosen(name) then
         return
     end
+    collectgarbage() -- what other cases left is none of this one's memory
     tide.cuda.reset_peak_memory_stats()
     local began = os.time() -- programs that are compiled at run time are so by then
     repeat
