@@ -52,7 +52,7 @@ typedef struct tide_pressure {
     int64_t ended;  /* nanoseconds: when the last young collection did */
     size_t handles; /* that were there then */
     int64_t heap;   /* Lua's bytes after the last full collection, */
-    int64_t cost;   /* and the nanoseconds that it took */
+    int64_t cost;   /* and the nanoseconds of the processor that it took */
 } tide_pressure;
 
 /* Begin; puts the state into generational mode. */
