@@ -178,8 +178,11 @@ static int call_inplace(lua_State *L, tide_frame *frame) {
 static void warn_of_shapes(lua_State *L, const tide_frame *f) {
     const td_tensor *x = td_arg_tensor(f->args[0]), *y = td_arg_tensor(f->args[1]);
     char first[TD_SHAPE_TEXT], second[TD_SHAPE_TEXT];
+    int64_t sizes[TD_MAX_DIMS];
     lua_Debug ar;
-    if (!x || !y || td_tensor_same_shape(x, y))
+    int ndim;
+    if (!x || !y || td_tensor_same_shape(x, y) ||
+        td_broadcast(x->ndim, x->sizes, y->ndim, y->sizes, &ndim, sizes)) /* which the call says */
         return;
     luaL_checkstack(L, 6, f->name);
     if (tide_find_line(L, &ar))

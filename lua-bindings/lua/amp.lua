@@ -242,11 +242,11 @@ method("load_state_dict", ", any state)", "What state_dict gave.", function(self
     end
 end)
 
-amp.GradScaler = declare("GradScaler(*, number init_scale=65536, number growth_factor=2, number backoff_factor=0.5, "
+amp.GradScaler = declare("GradScaler(str? device=nil, *, number init_scale=65536, number growth_factor=2, number backoff_factor=0.5, "
     .. "int(1..) growth_interval=2000, bool enabled=true) -> GradScaler",
     "Scales losses so that gradients don't vanish in float16: scaler:scale(loss):backward(); scaler:step(optimizer); "
-    .. "scaler:update().",
-    function(init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+    .. "scaler:update(). Gradients may be on any device, whichever is named.",
+    function(_, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
         local self = setmetatable({ enabled = enabled, _scale = init_scale + 0.0, _growth_tracker = 0, used = false,
             growth_factor = growth_factor, backoff_factor = backoff_factor, growth_interval = growth_interval,
             optimizers = setmetatable({}, { __mode = "k" }) }, GradScaler)

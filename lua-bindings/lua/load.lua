@@ -25,11 +25,13 @@ local function with_notes(value, notes, left)
     return value
 end
 
-return tide._function("load(str path, *, device? device=nil, bool map=true) -> any",
+return tide._function("load(str path, *, device? device=nil, bool map=true, device? map_location=nil, bool? weights_only=nil) -> any",
     "What tide.save wrote, or any safetensors file as a table of tensors by name, the file's metadata where it has any, and the "
     .. "dtypes of tensors that are left out, by name, since Tide has none such; mapped, so that elements are read when they are "
-    .. "used; NumPy's arrays, as load_npy and load_npz read them, where the file's name ends in .npy or .npz.",
-    function(path, device, map)
+    .. "used; NumPy's arrays, as load_npy and load_npz read them, where the file's name ends in .npy or .npz. map_location is "
+    .. "device; weights_only changes nothing: no file can run code.",
+    function(path, device, map, map_location)
+        device = device or map_location
         local _range <close> = tide.profiler.record { "load", kind = "data" }
         if string.find(path, "%.npy$") then
             return tide._require("files.numpy").load(path, device, "load")

@@ -114,11 +114,19 @@ local function append_group(self, group)
     end
 end
 
+local new
+
 -- params: a list of tensors, or of groups { params = ..., lr = ... } with options of their own.
-local function new(class, ...)
+function new(class, ...)
     local fname = class.__name
-    local first, options = ...
-    if tide.is_tensor(first) then
+    local first, options, more = ...
+    if type(options) == "number" and (more == nil or type(more) == "table") then -- the rate by itself
+        local all = { lr = options }
+        for name, value in pairs(more or {}) do
+            all[name] = value
+        end
+        return new(class, first, all)
+    elseif tide.is_tensor(first) then
         fail("%s: the parameters must be a list of tensors, got one tensor: put it in a table", fname)
     elseif tide.nn.is_module(first) then
         fail("%s: the parameters must be a list of tensors, got %s: pass model:parameters()", fname,

@@ -311,6 +311,10 @@ local function curves(o, mark)
     if mark == "points" and o.color == nil then
         o.color = o.c
     end
+    if o.s then -- square points: a radius in pixels of 3/4 point
+        o.markersize = o.markersize or math.min(100, o.s ^ 0.5 / 2 / 0.75)
+    end
+    o.cmap = o.cmap == "tab10" and "viridis" or o.cmap
     local list, amounts = tide.is_tensor(o.color) or type(o.color) == "table" and #o.color ~= #ys, nil
     if mark == "points" and list then
         xs, ys, amounts = by_class(o, xs, ys)
@@ -333,9 +337,10 @@ kind("line", 'data x, data? y=nil, *, ' .. STYLED .. ', "solid"|"dashed"|"dotted
     function(o) return curves(o, "line") end)
 
 for _, name in ipairs { "points", "scatter" } do
-    kind(name, "data x, data? y=nil, *, " .. STYLED .. MARKED .. ', any? c=nil, "viridis"|"gray"|"grey" cmap="viridis"', AXES .. COMMON,
+    kind(name, "data x, data? y=nil, *, " .. STYLED .. MARKED .. ', any? c=nil, "viridis"|"gray"|"grey"|"tab10" cmap="viridis", float(0..)? s=nil', AXES .. COMMON,
         string.format("Points: %s(x, y), with several series as in line; color, or c, is that of all, a list of one for each series, the class of each point, or "
-            .. "an amount, in the colours of cmap; yerr draws error bars. "
+            .. "an amount, in the colours of cmap (classes have colours of their own, \"tab10\" in matplotlib); markersize is a marker's radius "
+            .. "in pixels (3), s its area in square points, as matplotlib has it; yerr draws error bars. "
             .. "Example: tide.plot.%s(tide.randn(50), tide.randn(50), {marker = 's'})", name, name),
         function(o) return curves(o, "points") end)
 end
@@ -481,6 +486,22 @@ kind("image", "Tensor x, *, int(1..1000)? scale=nil, float? vmin=nil, float? vma
     "A tensor as an image: (height, width), (channels, height, width) or a batch of them, nrow in a row; bytes, or floats from "
     .. "vmin (0) to vmax (1), those of one channel in the colours of cmap; each pixel is drawn scale by scale, without smoothing. Example: tide.plot.image(tide.rand(3, 16, 16), {scale = 8})",
     function(o) return matrix.image(o) end)
+
+kind("imshow", 'data x, *, int(1..1000)? scale=nil, float? vmin=nil, float? vmax=nil, str? title=nil, int(1..4000)? width=nil, '
+    .. 'int(1..4000)? height=nil, "viridis"|"gray"|"grey" cmap="viridis"', nil,
+    "As matplotlib's: a matrix as pixels, from its least number (or vmin) to its largest (vmax) in the colours of cmap; what has channels "
+    .. "as image shows it. Example: tide.plot.imshow(tide.eye(8), {cmap = 'gray', scale = 8})",
+    function(o)
+        local x = tide.is_tensor(o.x) and o.x or tide.tensor(o.x)
+        if x:dim() == 3 and x.shape[3] <= 4 and x.shape[1] > 4 then
+            x = x:permute(3, 1, 2) -- (height, width, channels), as matplotlib has them
+        end
+        local flat = x:dim() == 2
+        local low, high = matrix.range("imshow", flat and x:to(tide.float64) or tide.zeros(1))
+        o.x = flat and x:to(tide.float32) or x
+        o.vmin, o.vmax, o.cmap = o.vmin or flat and low or nil, o.vmax or flat and high or nil, flat and o.cmap or nil
+        return matrix.image(o)
+    end)
 
 -- ---- side by side ----
 

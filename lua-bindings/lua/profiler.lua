@@ -89,6 +89,29 @@ for _, key in ipairs { "self", "total", "calls", "name", "memory", "flops", "dev
     KEYS[key] = key
 end
 
+-- PyTorch's names.
+profiler.record_function = profiler.record
+profiler.ProfilerActivity = { CPU = "cpu", CUDA = "cuda" }
+tide._document(profiler.ProfilerActivity, "ProfilerActivity", "tide.profiler.ProfilerActivity",
+    "What profile{activities = {...}} may name: CPU, CUDA. Whatever runs is recorded, on every device.")
+
+local Averages = { __name = "Averages" }
+Averages.__index = Averages
+
+function Averages:table(options)
+    local all = { group_by_shape = self.by_shape }
+    for name, value in pairs(options or {}) do
+        all[name] = value
+    end
+    return self.profile:table(all)
+end
+
+function Averages:__tostring() return tostring(self:table()) end
+
+Profile.key_averages = tide._function("key_averages(Profile p, *, bool group_by_input_shape=false) -> Averages",
+    "What table() shows, written as in PyTorch: p:key_averages():table{sort_by = \"self_cpu_time_total\", row_limit = 10}.",
+    function(p, group_by_input_shape) return setmetatable({ profile = p, by_shape = group_by_input_shape }, Averages) end)
+
 local print_table = Profile._table
 Profile._table = nil
 Profile.table = tide._function("table(Profile p, *, str? sort_by=nil, "

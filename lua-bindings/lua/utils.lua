@@ -76,8 +76,36 @@ utils.checkpoint = tide._function("checkpoint(function fn, ..., *, bool preserve
             function(place) return part:unpack(place) end, fn, ...)
     end)
 
-utils.tensorboard = tide._require "files.tensorboard"
+utils.make_grid = tide._function("make_grid(any images, *, int(1..) nrow=8, int(0..) padding=2, bool normalize=false, "
+    .. "number pad_value=0) -> Tensor",
+    "A batch (N, C, H, W), or a list of images (C, H, W), as one image (3, H, W): nrow in a row, `padding` pixels of pad_value between "
+    .. "them; those of one channel get three. normalize: from least to largest become 0 to 1. tide.plot.image shows it.",
+    function(images, nrow, padding, normalize, pad_value)
+        local x = type(images) == "table" and tide.stack(images, 1) or images
+        x = tide.is_tensor(x) and x:dim() == 3 and x:unsqueeze(1) or x -- one image
+        if not tide.is_tensor(x) or x:dim() ~= 4 or x.shape[2] ~= 1 and x.shape[2] ~= 3 or x.shape[1] == 0 then
+            fail("make_grid: images (N, C, H, W) of one or three channels expected, got %s", tide.is_tensor(x) and "shape " .. tostring(x.shape) or tide._describe(x))
+        end
+        if normalize then
+            local low, high = x:amin(), x:amax()
+            x = (x - low) / (high - low):clamp { min = 1e-5 }
+        end
+        local n, _, height, width = table.unpack(x.shape)
+        local columns = math.min(nrow, n)
+        local rows = math.ceil(n / columns)
+        local grid = tide.full({ 3, rows * (height + padding) + padding, columns * (width + padding) + padding }, pad_value,
+            { dtype = x.dtype, device = x.device })
+        for k = 1, n do
+            local i, j = (k - 1) // columns, (k - 1) % columns
+            grid:narrow(2, i * (height + padding) + padding + 1, height):narrow(3, j * (width + padding) + padding + 1, width)
+                :copy_(x[k]:expand(3, height, width))
+        end
+        return grid
+    end)
 
-tide._document(utils, "utils", "tide.utils", "checkpoint; tensorboard.SummaryWriter.")
+utils.tensorboard = tide._require "files.tensorboard"
+utils.benchmark = tide.benchmark
+
+tide._document(utils, "utils", "tide.utils", "checkpoint, make_grid; tensorboard.SummaryWriter; benchmark.")
 
 return utils

@@ -120,6 +120,11 @@ static int memory_allocated(lua_State *L) {
     return 1;
 }
 
+static int max_memory_allocated(lua_State *L) {
+    lua_pushinteger(L, td_memory_get_stats(device_argument(L)).peak);
+    return 1;
+}
+
 static int memory_stats(lua_State *L) {
     td_memory_stats s = td_memory_get_stats(device_argument(L));
     const struct {
@@ -228,6 +233,9 @@ void tide_open_system(lua_State *L) {
         {"sleep(float(0..) seconds)", "Wait; Ctrl-C ends it.", sleep_seconds},
         {"memory_allocated(device? device=nil) -> int", "Bytes in use by tensors.",
          memory_allocated},
+        {"max_memory_allocated(device? device=nil) -> int",
+         "The most bytes that tensors took at a time, since the start or reset_peak_memory_stats.",
+         max_memory_allocated},
         {"memory_stats(device? device=nil) -> table",
          "Bytes allocated, peak and cached; allocations, and how many of them the cache could not "
          "serve.",
@@ -250,4 +258,6 @@ void tide_open_system(lua_State *L) {
     tide_set_functions(L, inner);
     lua_pushstring(L, td_version());
     lua_setfield(L, -2, "version");
+    lua_pushstring(L, td_version());
+    lua_setfield(L, -2, "__version__");
 }

@@ -248,7 +248,7 @@ const tide_function tide_profile_methods[] = {
      "str",
      "The timeline's slices as JSON.", profile_timeline_data},
     {"_calls(Profile p) -> table", "The calls of the script as columns.", tide_profile_calls},
-    {"export_stacks(Profile p, str path)",
+    {"export_stacks(Profile p, str path, \"self_cpu_time_total\" metric=\"self_cpu_time_total\")",
      "Write folded stacks, a line per way from outside in with its own time in µs: for flame "
      "graphs.",
      profile_export_stacks},

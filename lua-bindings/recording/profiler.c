@@ -262,7 +262,8 @@ static int profiler_profile(lua_State *L) {
     if (p->plan != TIDE_PLAN_NONE)
         start_recorder(L, p);
     p->running = true;
-    if (p->recorder && lua_getiuservalue(L, made, SCHEDULE) != LUA_TNIL && is_recorded(p->plan))
+    bool has_schedule = lua_getiuservalue(L, made, SCHEDULE) != LUA_TNIL;
+    if (p->recorder && has_schedule && is_recorded(p->plan))
         mark_step(L, p);
     lua_settop(L, made);
     if (!f.at[FN])
@@ -272,6 +273,10 @@ static int profiler_profile(lua_State *L) {
     lua_pushvalue(L, 1);
     lua_insert(L, 1); /* one to close on the way out, by an error too; one to return */
     lua_toclose(L, 1);
+    if (nargs == 0 && has_schedule) {
+        lua_pushvalue(L, 1);
+        nargs = 1;
+    }
     lua_call(L, nargs, LUA_MULTRET);
     stop(L, p, 1);
     return lua_gettop(L) - 1;
@@ -370,7 +375,7 @@ const tide_function tide_recording_functions[] = {
     {"profile(function? fn=nil, ..., *, bool with_stack=false, bool record_shapes=true, "
      "bool profile_memory=false, bool with_flops=false, bool kernels=false, bool "
      "functions=false, bool nvtx=false, int(1..) max_events=4000000, function? schedule=nil, "
-     "function? on_trace_ready=nil, bool? identities=nil) -> profile, any",
+     "function? on_trace_ready=nil, bool? identities=nil, list? activities=nil) -> profile, any",
      "Record every operator, kernel and backward node while fn runs, or to the end of the "
      "block with `local p <close> = tide.profiler.profile()`; with the lines that they work "
      "for: profile{fn, with_stack = true}. kernels = true times the kernels of tiny calls too, "
@@ -378,7 +383,7 @@ const tide_function tide_recording_functions[] = {
      "nvtx = true tells operators and ranges to Nsight too (NVTX; needs CUDA); of more than "
      "max_events the oldest steps go. Which "
      "tensor is which (identities) is recorded where lines and shapes are: p:advice() needs "
-     "it. "
+     "it. With a schedule, fn gets the profile, whose p:step() it calls after each step. "
      "print(p), p:table({sort, limit}), p:events(), p:export_chrome_trace(path).",
      profiler_profile},
     {"record(str name, function? fn=nil, ..., *, \"range\"|\"function\"|\"optimizer\"|\"data\"|"

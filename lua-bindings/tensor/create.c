@@ -31,7 +31,7 @@ static void check_list(lua_State *L, int index, const int64_t *place, int depth)
 
 /* Shape by the first elements, kinds by all; `place` counts from 1. */
 static void measure(lua_State *L, int index, int depth, int64_t *place, shape_of *s, bool first) {
-    char what[120];
+    char what[160];
     int type = lua_type(L, index);
     if (type == LUA_TTABLE) {
         int64_t n = (int64_t)lua_rawlen(L, index);
@@ -70,8 +70,10 @@ static void measure(lua_State *L, int index, int depth, int64_t *place, shape_of
         s->any_number = true;
     else {
         char text[80];
-        snprintf(what, sizeof what, "is %s, not a number",
-                 tide_describe(L, index, text, sizeof text));
+        bool tensor = type == LUA_TUSERDATA && tide_to_tensor(L, index);
+        snprintf(what, sizeof what, "is %s, not a number%s",
+                 tide_describe(L, index, text, sizeof text),
+                 tensor ? " (tide.stack(list) makes one tensor of several)" : "");
         fail_ragged(L, place, depth, what);
     }
 }

@@ -112,7 +112,7 @@ HINTS = {
         ("tide.ones(2, 3, tide.float64)", "{dtype = tide.float64}"), ("tide.ones(2, 3, 'cuda')", '{device = "cuda"}'),
         ("tide.arange(1, 5, 1, tide.float64)", "{dtype = tide.float64}")],
     "names": [
-        ("tide.__version__", "write tide.version"), ("tide.confusion_matrix(1, 2)", "tide.plot.confusion"), ("tide.make_grid(x)", "tide.plot.image(batch)"),
+        ("tide.__file__", "?name at the prompt"), ("tide.confusion_matrix(1, 2)", "tide.plot.confusion"), ("tide.make_grid(x)", "tide.plot.image(batch)"),
         ("x = tide.ones(2); x:len()", "write #x"), ("x = tide.ones(2); x:get(1)", "write x[1]"), ("x = tide.ones(2); x:copy()", "write x:clone()"),
         ("x = tide.ones(2); x:astype(1)", "write x:to(tide.float64)"), ("x = tide.ones(2); x:map(f)", "write operators"),
         ("copy.deepcopy(x)", "net:clone()"), ("random.random()", "math.random()"), ("math.atan3(1)", "did you mean"), ("math.factorial(3)", "Lua writes a loop"),

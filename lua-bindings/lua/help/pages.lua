@@ -253,6 +253,16 @@ scheduler's step comes behind the epoch:
 tide.optim.lr_scheduler.CosineAnnealingLR(opt, 50). Loops over single numbers
 are slow in any language: for i = 1, n do x[i] = ... end is better one
 operator over all, and tide --advise FILE says where.
+## print
+A script's print is Lua's: of a table it shows the address. tide.print shows
+what tables hold, and so does print at the prompt. A number of a tensor has a
+format by x:item(): ("%.4f"):format(loss:item()).
+
+> tide.print({0.005, 0.0005})
+{0.005, 0.0005}
+> tide.print("rates", {first = 0.1})
+rates	{first = 0.1}
+
 ## matplotlib
 A plot is a value, shown where it is the last of a cell or an input, or by
 p:show(); tide.plot has line, points (scatter), band (fill_between), hist, bar,
@@ -302,7 +312,7 @@ one what it is here. What differs:
   torch._foreach_mul_(a, b)               tide.foreach.mul_(a, b)
   torch.autocast("cuda"), GradScaler      tide.autocast("cuda"), tide.amp.GradScaler
   torch.profiler.profile(...) as p        p = tide.profiler.profile{fn, with_stack = true}
-  p.key_averages().table(row_limit=10)    p:table({limit = 10})
+  p.key_averages().table(row_limit=10)    p:table({limit = 10}), p:key_averages():table{...}
   record_function("name")                 tide.profiler.record("name", fn)
   torch.utils.benchmark.Timer             tide.benchmark.Timer
   torch.utils.checkpoint.checkpoint       tide.utils.checkpoint

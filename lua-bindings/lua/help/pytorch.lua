@@ -195,7 +195,7 @@ local ABSENT = {
     { "that distribution is not there; tide.distributions has normal, categorical, bernoulli, uniform, beta, gamma, dirichlet, multivariate normal and their kin", [[distributions.*]] },
     { "there are no data sets and samplers: a loop over tide.randperm(n):split(size) makes batches (?loops), tide.io.read_csv and tide.load read files", [[utils.data.*]] },
     { "profiles are tide.profiler.profile{...}, p:table(), p:events(), p:export_chrome_trace(path)", [[profiler.* autograd.profiler.* autograd.profiler_* kineto_available Profiler* autograd.Profiler* profiler_* Kineto*]] },
-    { "measuring is tide.benchmark.Timer, Compare and Fuzzer", [[utils.benchmark.*]] },
+    { "measuring is tide.benchmark.Timer, Compare and Fuzzer", [[utils.benchmark.* benchmark.*]] },
     { "what is saved again is worked out by tide.utils.checkpoint(fn, ...)", [[utils.checkpoint.* SavedTensor]] },
     { "files are read by tide.load and written by tide.save: safetensors, NumPy's, Lua's values", [[serialization.* hub.* *dlpack* utils.model_zoo.* get_file_path]] },
     { "extensions are written in Lua: tide.autograd.Function, nn.class", [[utils.cpp_extension* overrides overrides.* handle_torch_function has_torch_function* is_tensor_like utils.backcompat utils.hooks.* utils.weak cpp_backtrace get_cpp_backtrace cpp

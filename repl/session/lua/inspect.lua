@@ -295,7 +295,7 @@ local function full_name(name)
     return names.tide_methods()[name] ~= nil and "tide._methods." .. name or nil
 end
 
--- The page of help under a name, or about a value that is none of its own (tide.newaxis, the class of modules); or nil.
+-- The page of help under a name, or about a value that is none of its own (tide.newaxis, the class of modules, print); or nil.
 local function page_of(name, value)
     local tide = names.tide()
     local pages = names.part "help.pages"
@@ -306,6 +306,7 @@ local function page_of(name, value)
     end
     local nn = rawget(tide, "nn")
     return rawequal(value, tide.newaxis) and pages.newaxis
+        or name == "print" and type(value) == "function" and pages.print
         or type(value) == "string" and string.find(name, "^tide%.") and (pages[value] or pages[PAGES[value]])
         or type(nn) == "table" and rawequal(value, nn.Module) and pages["nn.Module"] or nil
 end

@@ -219,7 +219,11 @@ t.test("wrong_arguments", function()
     t.error_has(function() SGD(tide.nn.Linear(2, 2), { lr = 1 }) end, "pass model:parameters()")
     t.error_has(function() SGD({ p }, { lr = 1 }):zero_grad({ set_to_nome = true }) end, "did you mean 'set_to_none'?")
     t.error_has(function() SGD({ p }, { nesterov = true }) end, "momentum")
-    t.error_has(function() SGD({ p }, 0.1) end, "table such as")
+    t.error_has(function() SGD({ p }, 0.1, 0.9) end, "table such as")
+    t.error_has(function() SGD({ p }, "0.1") end, "table such as")
+    t.error_has(function() SGD({ p }, -0.1) end, "lr")
+    t.eq(SGD({ p }, 0.25).param_groups[1].lr, 0.25)
+    t.eq(SGD({ p }, 0.25, { momentum = 0.5 }).param_groups[1].momentum, 0.5)
 end)
 
 -- ---- all classes ----

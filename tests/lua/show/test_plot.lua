@@ -446,7 +446,7 @@ t.test("pdfs_are_whole", function()
 end)
 
 t.test("names_of_matplotlib_are_answered", function()
-    for _, name in ipairs { "plot", "imshow", "errorbar", "fill_between", "subplots", "savefig", "semilogy", "show", "legend", "colorbar" } do
+    for _, name in ipairs { "plot", "matshow", "errorbar", "fill_between", "subplots", "savefig", "semilogy", "show", "legend", "colorbar" } do
         local told = t.error_has(function() return plot[name] end, "matplotlib's " .. name .. " is ")
         t.is_false(told:find("\n", 1, true) ~= nil)
         for path in told:gmatch("tide%.plot%.(%a+)") do

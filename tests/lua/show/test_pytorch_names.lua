@@ -86,10 +86,10 @@ end)
 
 t.test("names_in_wide_use_are_said_to_be_what_they_are_here", function()
     local rows = { -- of room, name: what stands in the message
-        { tide.utils, "benchmark", "PyTorch's utils.benchmark is tide.benchmark" }, { tide.utils, "data", "?loops" },
+        { tide.utils, "data", "?loops" },
         { tide, "from_numpy", "tide.load(\"x.npy\")" }, { tide.ones(1), "numpy", "tide.save(x, \"x.npy\")" },
         { tide.cuda, "amp", "is tide.amp" }, { tide, "set_default_tensor_type", "tide.set_default_dtype" },
-        { tide.profiler, "record_function", "tide.profiler.record" }, { tide, "fft", "not in Tide: there are no complex numbers" },
+        { tide.profiler, "emit_nvtx", "nvtx = true" }, { tide, "fft", "not in Tide: there are no complex numbers" },
         { tide, "jit", "not in Tide" }, { tide, "Linear", "there is tide.nn.Linear" }, { tide, "conj", "x itself" },
         { tide, "sqrt_", "x:sqrt_()" }, { tide, "FloatTensor", "{dtype = tide.float64}" }, { tide.nn, "LazyLinear", "tide.nn.Linear(3, 4)" },
         { tide.optim, "Adafactor", "tide.optim.AdamW" }, { tide, "_foreach_mul_", "tide.foreach.mul_" }, { tide, "onse", "did you mean 'ones'?" }, { tide.cuda, "is_availble", "did you mean 'is_available'?" },
@@ -108,7 +108,7 @@ t.test("options_of_pytorch_s_are_said_to_be_what_they_are_here", function()
     t.eq(tide.autocast({ device_type = "cpu", cache_enabled = false, enabled = false }, function() return 7 end), 7)
     t.error_has(function() tide.optim.SGD({ tide.ones(1, { requires_grad = true }) }, { learning_rate = 0.1 }) end, "PyTorch's is 'lr'")
     t.error_has(function() profile:table { group_by = "shape" } end, "group_by_shape")
-    t.error_has(function() tide.profiler.profile { activities = {} } end, "not needed")
+    t.error_has(function() tide.profiler.profile { with_modules = true } end, "no option 'with_modules'")
     t.eq(tide.profiler.schedule { ["repeat"] = 1, active = 1 }(5), tide.profiler.schedule { repeats = 1, active = 1 }(5))
     t.error_has(function() tide.ones(2, { row_limit = 2 }) end, "no option 'row_limit'")
 end)

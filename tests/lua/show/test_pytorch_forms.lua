@@ -1,0 +1,86 @@
+-- test_pytorch_forms.lua: what is written as in PyTorch, in its own names and order, and means the same here.
+local t = require "harness"
+
+t.test("a_profile_is_asked_as_in_pytorch", function()
+    local x = tide.rand(20, 20)
+    local p = tide.profiler.profile { function()
+        tide.profiler.record_function("my part", function() return x:matmul(x) end)
+    end, activities = { tide.profiler.ProfilerActivity.CPU, tide.profiler.ProfilerActivity.CUDA } }
+    t.eq(p:key_averages():table { sort_by = "self_cpu_time_total", row_limit = 3 }, p:table { sort = "self", limit = 3 })
+    t.eq(p:key_averages { group_by_input_shape = true }:table { limit = 3 }, p:table { group_by_shape = true, limit = 3 })
+    t.eq(tostring(p:key_averages()), p:table())
+    t.is_true(p:table():find("my part", 1, true) ~= nil)
+    local path = os.tmpname()
+    p:export_stacks(path, "self_cpu_time_total")
+    os.remove(path)
+    t.error_has(function() p:export_stacks(path, "self_cuda_time_total") end, "self_cpu_time_total")
+end)
+
+t.test("a_profile_with_a_schedule_gives_itself_to_the_function", function()
+    local kept = 0
+    local profile = tide.profiler.profile({ schedule = tide.profiler.schedule { wait = 1, warmup = 1, active = 2, ["repeat"] = 1 },
+        on_trace_ready = function(p) kept = kept + #p:events() end }, function(p)
+        for _ = 1, 6 do
+            tide.ones(3):sum()
+            p:step()
+        end
+        return "done"
+    end)
+    t.is_true(kept > 0 and tostring(profile) ~= nil)
+    -- without one it gets what it is called with, and no more
+    local _, n = tide.profiler.profile(function(...) return select("#", ...) end)
+    t.eq(n, 0)
+    _, n = tide.profiler.profile(function(...) return select("#", ...) end, 1, 2)
+    t.eq(n, 2)
+end)
+
+t.test("names_and_options_that_mean_the_same", function()
+    t.eq(tide.__version__, tide.version)
+    t.is_true(rawequal(tide.utils.benchmark, tide.benchmark))
+    t.eq(tide.amp.GradScaler("cuda"):get_scale(), 65536)
+    t.eq(tide.amp.GradScaler { device = "cpu", init_scale = 8 }:get_scale(), 8)
+    tide.reset_peak_memory_stats()
+    local before = tide.max_memory_allocated()
+    local x = tide.zeros(500000)
+    t.is_true(tide.max_memory_allocated() >= before + 4 * #x)
+    t.eq(tide.max_memory_allocated(), tide.memory_stats().peak)
+    local path = os.tmpname() .. ".safetensors"
+    tide.save({ x = tide.ones(2) }, path)
+    t.eq(tide.load(path, { map_location = "cpu", weights_only = true }).x:tolist(), { 1, 1 })
+    os.remove(path)
+end)
+
+t.test("a_grid_of_images_is_one_image", function()
+    local batch = tide.arange(1, 1 + 5 * 2 * 3):reshape(5, 1, 2, 3):float()
+    local grid = tide.utils.make_grid(batch, { nrow = 2, padding = 1, pad_value = -1 })
+    t.eq(grid.shape, { 3, 10, 9 })
+    local row = { -1, 1, 2, 3, -1, 7, 8, 9, -1 }
+    t.eq(grid[1][2]:tolist(), row) -- the first two side by side
+    t.eq(grid[3][2]:tolist(), row)
+    t.eq(grid[1][8]:tolist(), { -1, 25, 26, 27, -1, -1, -1, -1, -1 }) -- the fifth, and nothing
+    t.eq(tide.utils.make_grid({ batch[1], batch[2] }, { nrow = 2, padding = 1, pad_value = -1 })[1][2]:tolist(), row)
+    t.eq(tide.utils.make_grid(batch[1]:expand(3, 2, 3), { padding = 0 }).shape, { 3, 2, 3 })
+    local normal = tide.utils.make_grid(batch, { normalize = true })
+    t.eq({ normal:amin():item(), normal:amax():item() }, { 0, 1 })
+    t.error_has(function() tide.utils.make_grid(tide.zeros(2, 3)) end, "got shape (2, 3)")
+    t.error_has(function() tide.utils.make_grid(3) end, "got number")
+    t.error_has(function() tide.utils.make_grid(tide.zeros(0, 3, 2, 2)) end, "images (N, C, H, W)")
+end)
+
+t.test("matplotlib's_imshow_and_options_of_scatter", function()
+    local m = tide.tensor { { -2, 0 }, { 2, 1 } }
+    local function pixels(p)
+        local path = os.tmpname() .. ".png"
+        p:save(path)
+        local file = io.open(path, "rb")
+        local bytes = file:read "a"
+        file:close()
+        os.remove(path)
+        return bytes
+    end
+    t.eq(pixels(tide.plot.imshow(m, { cmap = "gray", scale = 4 })), pixels(tide.plot.image(m, { cmap = "gray", vmin = -2, vmax = 2, scale = 4 })))
+    local rgb = tide.rand(6, 5, 3) -- height, width, channels
+    t.eq(pixels(tide.plot.imshow(rgb, { scale = 2 })), pixels(tide.plot.image(rgb:permute(3, 1, 2), { scale = 2 })))
+    local x, y, c = tide.rand(9), tide.rand(9), tide.arange(1, 10):remainder(3)
+    t.eq(pixels(tide.plot.scatter(x, y, { c = c, s = 36, cmap = "tab10" })), pixels(tide.plot.scatter(x, y, { c = c, markersize = 4 })))
+end)
