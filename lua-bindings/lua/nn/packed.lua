@@ -249,6 +249,27 @@ function packed.open(rnn)
         .. "false the longest must come first.", function(input, lengths, batch_first, enforce_sorted)
             return pack_padded("pack_padded_sequence", input, lengths, batch_first, enforce_sorted)
         end)
+    rnn.PackedSequence = declare("PackedSequence(Tensor data, Tensor batch_sizes, Tensor? sorted_indices=nil, Tensor? "
+        .. "unsorted_indices=nil) -> PackedSequence",
+        "Other elements in the packing of sequences, as of an embedding: PackedSequence(emb(p.data), p.batch_sizes, p.sorted_indices, "
+        .. "p.unsorted_indices).",
+        function(data, sizes, sorted)
+            sizes = sizes:long():cpu()
+            local all, before = 0, math.huge
+            for k, n in ipairs(sizes:dim() == 1 and sizes:tolist() or {}) do
+                if n < 1 or n > before then
+                    fail("PackedSequence: batch_sizes: expected numbers that do not grow, got %d as number %d", n, k)
+                end
+                all, before = all + n, n
+            end
+            if data:dim() == 0 or #data ~= all or all == 0 then
+                fail("PackedSequence: data of shape %s for %d elements of batch_sizes", tostring(data.shape), all)
+            elseif sorted and (sorted:dim() ~= 1 or #sorted ~= sizes[1]:item()) then
+                fail("PackedSequence: sorted_indices: expected a place for each of %d sequences, got shape %s", sizes[1]:item(),
+                    tostring(sorted.shape))
+            end
+            return new(data, sizes, sorted)
+        end)
     rnn.pad_packed_sequence = declare("pad_packed_sequence(PackedSequence sequence, bool batch_first=false, "
         .. "number padding_value=0, int(1..)? total_length=nil) -> Tensor, Tensor",
         "Packed sequences as one padded tensor, and their lengths.", pad_packed)

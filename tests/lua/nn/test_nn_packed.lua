@@ -64,6 +64,19 @@ t.test("packed_sequences_through_layers_compute_as_pytorch", function()
     end
 end)
 
+t.test("an_embedding_of_what_is_packed_is_packed_alike", function()
+    local rnn, words = tide.nn.utils.rnn, tide.tensor { { 1, 2, 3, 4 }, { 4, 3, 2, 1 }, { 2, 2, 1, 3 } }
+    local p = rnn.pack_padded_sequence(words, { 2, 4, 3 }, { batch_first = true, enforce_sorted = false })
+    local embed, gru = tide.nn.Embedding(4, 6), tide.nn.GRU(6, 2)
+    local q = rnn.PackedSequence(embed(p.data), p.batch_sizes, p.sorted_indices, p.unsorted_indices)
+    local want = rnn.pack_padded_sequence(embed(words), { 2, 4, 3 }, { batch_first = true, enforce_sorted = false })
+    t.is_true(tide.equal(q.data, want.data) and tide.equal(q.unsorted_indices, want.unsorted_indices))
+    t.is_true(tide.equal(gru(q).data, gru(want).data))
+    t.error_has(function() rnn.PackedSequence(tide.rand(5, 2), tide.tensor { 2, 3 }) end, "numbers that do not grow, got 3 as number 2")
+    t.error_has(function() rnn.PackedSequence(tide.rand(3, 2), tide.tensor { 2, 2 }) end, "data of shape (3, 2) for 4 elements")
+    t.error_has(function() rnn.PackedSequence(tide.rand(4, 2), tide.tensor { 2, 2 }, tide.tensor { 1 }) end, "each of 2 sequences")
+end)
+
 t.test("each_packed_sequence_has_what_it_has_by_itself", function()
     local cases = { { "RNN", "relu" }, { "LSTM" }, { "GRU" }, { "LSTM", proj = 2 } }
     for _, case in ipairs(cases) do
