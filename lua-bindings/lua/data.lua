@@ -1,0 +1,12 @@
+-- data.lua: tide.data: datasets, samplers and the DataLoader, after PyTorch's torch.utils.data. The parts are data/NAME.lua;
+-- what the classes' methods are is under _classes, by which their objects go to workers.
+local tide = ...
+local data = { _classes = {} }
+
+for _, part in ipairs { "datasets", "samplers", "collate", "loader" } do
+    tide._require("data." .. part).open(data)
+end
+tide._document(data, "data", "tide.data", "Data in batches: DataLoader(dataset, {batch_size = 32, shuffle = true, num_workers = 2}); datasets: "
+    .. "TensorDataset, Subset, ConcatDataset, StackDataset, ChainDataset, map, filter, random_split; samplers: RandomSampler, "
+    .. "WeightedRandomSampler, BatchSampler and their kin.")
+return data

@@ -1,0 +1,194 @@
+-- data/samplers.lua: tide.data's samplers: objects with iter(), which gives a function that gives the next index (or list of
+-- them), and a length.
+local tide = ...
+local fail, declare = tide._fail, tide._function
+local protocol = tide._require "data.protocol"
+local samplers = {}
+
+-- How many samples a number or a dataset means.
+local function count(name, source)
+    if math.type(source) == "integer" and source >= 0 then
+        return source
+    end
+    protocol.check(name, source)
+    return protocol.length(name, source)
+end
+
+-- The generator of a pass: with a seed that of (seed, epoch), and the next pass is of the next epoch.
+local function generator(self)
+    if self.seed then
+        local own = tide.Generator(protocol.mix(self.seed, self.epoch))
+        self.epoch = self.epoch + 1
+        return own
+    end
+end
+
+local function randperm(n, self) return tide.randperm(n, { generator = generator(self) }) end
+
+function samplers.open(data)
+    local function define(schema, doc, methods, fn)
+        local name = string.match(schema, "^%w+")
+        local class = { __name = name, __len = methods.len }
+        class.__index = class
+        tide._class(name, class)
+        data._classes[name] = class
+        class.iter = declare("iter(" .. name .. " self) -> function", "A function that gives the next index, nil at the end.", methods.iter)
+        class.len = declare("len(" .. name .. " self) -> int", "How many indices, or batches of them, a pass gives.", methods.len)
+        if methods.seeded then
+            class.set_epoch = declare("set_epoch(" .. name .. " self, int epoch)", "The next pass is that of this epoch.",
+                function(self, epoch) self.epoch = epoch end)
+        end
+        class.__tostring = function(self) return string.format("%s(%d)", name, methods.len(self)) end
+        data[name] = declare(schema .. " -> " .. name, doc, function(...) return setmetatable(fn(...), class) end)
+        tide._document(class, name, schema, doc)
+    end
+
+    define("SequentialSampler(any source)", "The indices 1 to n of a dataset, or of a number, in order.", {
+        len = function(self) return count("SequentialSampler", self.source) end,
+        iter = function(self)
+            local k, n = 0, count("SequentialSampler", self.source)
+            return function()
+                k = k + 1
+                return k <= n and k or nil
+            end
+        end,
+    }, function(source)
+        count("SequentialSampler", source)
+        return { source = source }
+    end)
+
+    define("RandomSampler(any source, *, bool replacement=false, int? num_samples=nil, int? seed=nil)",
+        "The indices of a dataset, or of a number, in a random order, or num_samples of them drawn; without a seed by the default generator.", {
+            seeded = true,
+            len = function(self) return self.num_samples or count("RandomSampler", self.source) end,
+            iter = function(self)
+                local n, wanted = count("RandomSampler", self.source), self.num_samples
+                if self.replacement then
+                    return protocol.each(tide.randint(1, n + 1, { wanted or n }, { generator = generator(self) }))
+                elseif not wanted or wanted == n then
+                    return protocol.each(randperm(n, self))
+                end
+                local own, passes, left = generator(self), {}, wanted
+                while left > 0 do -- more than there are: one pass behind the other
+                    passes[#passes + 1] = tide.randperm(n, { generator = own }):narrow(1, 1, math.min(left, n))
+                    left = left - n
+                end
+                return protocol.each(tide.cat(passes))
+            end,
+        }, function(source, replacement, wanted, seed)
+            local n = count("RandomSampler", source)
+            if n == 0 then
+                fail("RandomSampler: there are no samples to draw from")
+            elseif wanted and wanted < 1 then
+                fail("RandomSampler: num_samples: expected a positive integer, got %d", wanted)
+            end
+            return { source = source, replacement = replacement, num_samples = wanted, seed = seed, epoch = 1 }
+        end)
+
+    define("SubsetRandomSampler(any indices, *, int? seed=nil)", "These indices in a random order.", {
+        seeded = true,
+        len = function(self) return #self.indices end,
+        iter = function(self) return protocol.each(self.indices[randperm(#self.indices, self)]) end,
+    }, function(indices, seed)
+        return { indices = protocol.indices("SubsetRandomSampler", indices), seed = seed, epoch = 1 }
+    end)
+
+    define("WeightedRandomSampler(any weights, int(1..) num_samples, *, bool replacement=true, int? seed=nil)",
+        "num_samples indices, drawn with probabilities that are as the weights, which need not add up to 1.", {
+            seeded = true,
+            len = function(self) return self.num_samples end,
+            iter = function(self)
+                return protocol.each(tide.multinomial(self.weights, self.num_samples, self.replacement, { generator = generator(self) }))
+            end,
+        }, function(weights, wanted, replacement, seed)
+            if not tide.is_tensor(weights) and type(weights) ~= "table" then
+                fail("WeightedRandomSampler: weights: expected a list or tensor of numbers, got %s", tide._describe(weights))
+            end
+            local x = tide.is_tensor(weights) and weights:detach():to(tide.float64):cpu() or tide.tensor(weights, { dtype = tide.float64 })
+            if x:dim() ~= 1 or #x == 0 then
+                fail("WeightedRandomSampler: weights: expected numbers in a row, got shape %s", tostring(x.shape))
+            elseif not (x:ge(0):all():item() and x:isfinite():all():item() and x:sum():item() > 0) then
+                fail("WeightedRandomSampler: weights: expected finite numbers from 0, not all of them 0")
+            elseif not replacement and wanted > x:gt(0):sum():item() then
+                fail("WeightedRandomSampler: %d draws without replacement from %d weights above 0", wanted, x:gt(0):sum():item())
+            end
+            return { weights = x, num_samples = wanted, replacement = replacement, seed = seed, epoch = 1 }
+        end)
+
+    define("BatchSampler(any sampler, int(1..) batch_size, bool drop_last=false)",
+        "Lists of batch_size indices of a sampler, or of a list; the last may be shorter, unless drop_last is true.", {
+            len = function(self)
+                local n = protocol.length("BatchSampler", self.sampler)
+                return self.drop_last and n // self.batch_size or (n + self.batch_size - 1) // self.batch_size
+            end,
+            iter = function(self)
+                local step, size = samplers.iterate("BatchSampler", self.sampler), self.batch_size
+                return function()
+                    local batch = {}
+                    while step and #batch < size do
+                        local index = step()
+                        batch[#batch + 1] = index
+                        step = index ~= nil and step or nil
+                    end
+                    return (#batch == size or #batch > 0 and not self.drop_last) and batch or nil
+                end
+            end,
+        }, function(sampler, size, drop_last)
+            samplers.check("BatchSampler", sampler)
+            return { sampler = sampler, batch_size = size, drop_last = drop_last }
+        end)
+    data._classes.BatchSampler.set_epoch = declare("set_epoch(BatchSampler self, int epoch)", "Likewise of its sampler.", function(self, epoch)
+        local set_epoch = protocol.method(self.sampler, "set_epoch")
+        if set_epoch then
+            set_epoch(self.sampler, epoch)
+        end
+    end)
+
+    define("DistributedSampler(any dataset, *, int(1..) num_replicas, int(0..) rank, bool shuffle=true, int seed=0, bool drop_last=false)",
+        "The share of one of num_replicas processes (ranks count from 0): every num_replicas-th index of an order that all have. So that shares "
+            .. "are equal the first indices come again at the end; drop_last leaves the last out instead.", {
+            seeded = true,
+            len = function(self) return self.share end,
+            iter = function(self)
+                local n, k = count("DistributedSampler", self.dataset), -1
+                local order = self.shuffle and tide.randperm(n, { generator = tide.Generator(protocol.mix(self.seed, self.epoch)) })
+                return function()
+                    k = k + 1
+                    if k < self.share then
+                        local at = (self.rank + k * self.num_replicas) % n + 1
+                        return order and order[at]:item() or at
+                    end
+                end
+            end,
+        }, function(dataset, replicas, rank, shuffle, seed, drop_last)
+            local n = count("DistributedSampler", dataset)
+            if rank >= replicas then
+                fail("DistributedSampler: rank: expected 0 to %d, got %d", replicas - 1, rank)
+            end
+            return { dataset = dataset, num_replicas = replicas, rank = rank, shuffle = shuffle, seed = seed, epoch = 1,
+                share = drop_last and n // replicas or (n + replicas - 1) // replicas }
+        end)
+end
+
+--- check(name, sampler): fails where a value is neither an object with iter() nor a list or tensor.
+function samplers.check(name, sampler)
+    if not protocol.method(sampler, "iter") and type(sampler) ~= "table" and not tide.is_tensor(sampler) then
+        fail("%s: expected a sampler: an object with iter(self), or a list; got %s", name, tide._describe(sampler))
+    end
+end
+
+--- iterate(name, sampler): a function that gives what the sampler gives.
+function samplers.iterate(name, sampler)
+    if protocol.method(sampler, "iter") then
+        return protocol.iterate(sampler)
+    elseif tide.is_tensor(sampler) then
+        return protocol.each(protocol.indices(name, sampler))
+    end
+    local k = 0
+    return function()
+        k = k + 1
+        return sampler[k]
+    end
+end
+
+return samplers
