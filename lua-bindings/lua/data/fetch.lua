@@ -147,6 +147,7 @@ end
 local held -- the source of a worker's state
 
 function fetch.hold(source, init)
+    local _ = tide.data -- opens what the parts stand on
     source.worker = true
     if init then
         init()

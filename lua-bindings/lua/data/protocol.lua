@@ -66,7 +66,7 @@ end
 --- place(name, i, n): an index from 1 to n, of which -1 is the last.
 function protocol.place(name, i, n)
     if math.type(i) ~= "integer" or i == 0 or i > n or i < -n then
-        fail("%s: index %s: there are %d samples, counted from 1", name, tide._describe(i), n)
+        fail("%s: index %s: there are %d samples, counted from 1", name, math.type(i) == "integer" and tostring(i) or tide._describe(i), n)
     end
     return i < 0 and n + 1 + i or i
 end
