@@ -22,11 +22,12 @@ static int new_pool(lua_State *L) {
         return tide_error(L, "workers: from 1 to %d of them, got %I", MOST, threads);
     lua_settop(L, 2);
     tide_parcel init = {0};
-    lua_getglobal(L, LUA_LOADLIBNAME);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE); /* the global may be the script's own */
+    lua_getfield(L, 3, LUA_LOADLIBNAME);
     const char *path = "", *cpath = "", *problem;
-    if (lua_istable(L, 3)) {
-        path = lua_getfield(L, 3, "path") == LUA_TSTRING ? lua_tostring(L, -1) : "";
-        cpath = lua_getfield(L, 3, "cpath") == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    if (lua_istable(L, 4)) {
+        path = lua_getfield(L, 4, "path") == LUA_TSTRING ? lua_tostring(L, -1) : "";
+        cpath = lua_getfield(L, 4, "cpath") == LUA_TSTRING ? lua_tostring(L, -1) : "";
     }
     tide_pool **pool = lua_newuserdatauv(L, sizeof *pool, 0);
     *pool = NULL;

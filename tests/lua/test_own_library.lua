@@ -38,6 +38,7 @@ local USES = {
     "tide.print({1, {2}})",
     "say(#text(tide.benchmark.Timer{stmt = 'x + x', globals = {x = tide.ones(2)}}:timeit(5)) > 20)",
     "local r = tide.nn.utils.clip_grad_norm_({tide.ones(2):requires_grad_()}, 1); say(r:item())",
+    "local n = 0; for a in tide.data.DataLoader({1, 2, 3}, {batch_size = 2, shuffle = true, num_workers = 1}) do n = n + #a end; say(n)",
     "say(pcall_(tide.nn.Linear, 'x'))",
     "say(pcall_(function() return tide.onse end))",
     "say(pcall_(function() return tide.ones(2):matmul(tide.ones(3)) end))",

@@ -16,13 +16,13 @@ end
 local gather
 
 local function stack(list, way)
-    local first = list[1]
-    for k, x in ipairs(list) do
-        if x.shape ~= first.shape then
-            fail("collate: %s has shape %s, the first %s", where(k, way), tostring(x.shape), tostring(first.shape))
+    local ok, batch = pcall(tide.stack, list)
+    for k = 1, ok and 0 or #list do
+        if list[k].shape ~= list[1].shape then
+            fail("collate: %s has shape %s, the first %s", where(k, way), tostring(list[k].shape), tostring(list[1].shape))
         end
     end
-    return tide.stack(list)
+    return ok and batch or error(batch, 0)
 end
 
 local function numbers(list)

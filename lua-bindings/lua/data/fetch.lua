@@ -8,16 +8,18 @@ local fetch = {}
 
 local INTERRUPTED = "interrupted"
 
--- fn(...) whose error becomes a text with what was being done; in a worker with the lines it came by.
-local function guarded(source, what, fn, ...)
+-- fn() whose error becomes a text with what was being done; in a worker with the lines it came by. `what`: a text, or {index}
+-- of the sample that is asked for.
+local function guarded(source, what, fn)
     return xpcall(fn, function(message)
         if type(message) ~= "string" then
             local meta = getmetatable(message)
             message = type(meta) == "table" and meta.__tostring and tostring(message) or tide._describe(message)
         end
-        message = string.format("DataLoader: %s: %s", type(what) == "table" and what[1] or what, message)
+        local doing = type(what) == "string" and what or string.format("sample %s of the dataset", tostring(what[1]))
+        message = string.format("DataLoader: %s: %s", doing, message)
         return source.worker and debug.traceback(message, 2) or message
-    end, ...)
+    end)
 end
 
 -- Random numbers of a sample; math.random's are a worker's own there, but the script's here.
@@ -34,10 +36,6 @@ local function pack(...)
         error("it is nil", 0)
     end
     return table.pack(...)
-end
-
-local function name_of(index)
-    return string.format("sample %s of the dataset", tostring(index))
 end
 
 local function finish(source, samples, what)
@@ -76,17 +74,21 @@ local function at_indices(source, key, indices)
         end)
         return ok, ok and values or message, {}
     end
-    local samples, left_out = {}, {}
-    for _, index in ipairs(indices) do
-        seed(source, key, index)
-        local sample
-        local ok, message = guarded(source, name_of(index), function() sample = pack(protocol.get(source.dataset, index)) end)
-        if ok then
-            samples[#samples + 1] = sample
-        elseif not source.skips or string.find(message, INTERRUPTED, 1, true) then
+    local samples, left_out, at, what = {}, {}, 0, {}
+    local function go_on()
+        while at < #indices do
+            at = at + 1
+            what[1] = indices[at]
+            seed(source, key, what[1])
+            samples[#samples + 1] = pack(protocol.get(source.dataset, what[1]))
+        end
+    end
+    while at < #indices do
+        local ok, message = guarded(source, what, go_on)
+        if not ok and (not source.skips or string.find(message, INTERRUPTED, 1, true)) then
             return false, message
-        else
-            left_out[#left_out + 1] = { index = index, message = message }
+        elseif not ok then
+            left_out[#left_out + 1] = { index = what[1], message = message }
         end
     end
     if #samples == 0 then
@@ -110,12 +112,11 @@ end
 
 -- Batch number k of an iterable dataset; no values where it has ended before.
 local function in_a_row(source, key, k)
-    local first, samples, what = (k - 1) * source.batch_size + 1, {}, { "" }
+    local first, samples, what = (k - 1) * source.batch_size + 1, {}, { 1 }
     local ok, message = guarded(source, what, function()
-        what[1] = "the dataset's iter"
         local pass = advance(source, key, first)
         while pass.step and pass.at < first + source.batch_size - 1 do
-            what[1] = name_of(pass.at + 1)
+            what[1] = pass.at + 1
             seed(source, key, pass.at + 1)
             local sample = table.pack(pass.step())
             if sample[1] == nil then

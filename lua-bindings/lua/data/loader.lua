@@ -299,8 +299,8 @@ function loader.open(data)
     local schema = "DataLoader(any dataset, *, int(1..) batch_size=1, bool shuffle=false, any sampler=nil, any batch_sampler=nil, "
         .. "int(0..256) num_workers=0, function? collate=nil, bool drop_last=false, int(1..) prefetch=2, float timeout=0, "
         .. 'function? worker_init=nil, int? seed=nil, bool in_order=true, device? device=nil, "raise"|"skip" on_error="raise") -> DataLoader'
-    local doc = "Batches of a dataset: for x, y in loader do ... end is an epoch, #loader how many batches it has. num_workers threads make "
-        .. "batches ahead; their number changes no batch. on_error = \"skip\" leaves samples out that raise and lists them in loader.skipped."
+    local doc = "Batches of a dataset: for x, y in loader do ... end is an epoch, #loader how many batches it has. num_workers threads, which "
+        .. "hold the dataset as it is at the first loop, make batches ahead; their number changes no batch. on_error = \"skip\" leaves samples out that raise and lists them in loader.skipped."
 
     local function new(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate, drop_last, prefetch, timeout, worker_init,
         seed, in_order, device, on_error)

@@ -79,11 +79,11 @@ function protocol.iterate(dataset)
         if type(step) ~= "function" then
             fail("iter of a dataset gives a function, got %s", tide._describe(step))
         end
-        return function() -- of Lua's iterators the control variable is the first value
-            local values = table.pack(step(state, control))
-            control = values[1]
-            return table.unpack(values, 1, values.n)
+        local function keep(...) -- the first value is what Lua's iterators go on from
+            control = (...)
+            return ...
         end
+        return function() return keep(step(state, control)) end
     end
     local k, n = 0, protocol.length("iterate", dataset)
     return function()

@@ -247,6 +247,16 @@ Measuring without gradients:
 > tide.no_grad(function() return mse(model(x), y):item() < 0.01 end)
 true
 
+A loader makes the batches, of rows or of whatever has get(self, i) and
+len(self), in threads ahead of the loop where num_workers says so; their number
+changes no batch. loader:state() is for a checkpoint; see ?tide.data.
+
+> rows = tide.data.TensorDataset(x, y)
+> loader = tide.data.DataLoader(rows, {batch_size = 32, shuffle = true, num_workers = 2})
+> for a, b in loader do step(a, b) end
+> #loader
+4
+
 A bar: for i in tide.progress(100) do ... end, a picture:
 tide.plot.line(losses); losses kept in a list as numbers, loss:item(). A
 scheduler's step comes behind the epoch:
@@ -305,7 +315,7 @@ one what it is here. What differs:
   if loss < 1:                            if loss:item() < 1 then
   with torch.no_grad():                   tide.no_grad(function() ... end), or local _ <close> = tide.no_grad()
   class Net(nn.Module)                    Net = nn.class("Net")            ?nn.Module
-  for x, y in DataLoader(...)             a loop over tide.randperm(n):split(32)  ?loops
+  for x, y in DataLoader(...)             for x, y in tide.data.DataLoader(...)  ?loops
   torch.from_numpy, x.numpy()             tide.load("x.npy"), tide.save(x, "x.npy")
   torch.save(m.state_dict(), f)           tide.save(m:state_dict(), f)     safetensors
   torch.autograd.Function                 tide.autograd.Function
@@ -328,9 +338,9 @@ one what it is here. What differs:
 
 Deliberately absent: complex numbers and torch.fft, torch.jit, torch.compile
 and torch.export (nothing is traced), quantized and nested tensors, layouts
-but dense and COO, torch.distributed and worker processes, DataLoader, prune,
-lazy modules, devices but "cpu" and "cuda", float8 and unsigned integers but
-uint8.
+but dense and COO, torch.distributed, worker processes (workers are threads:
+?tide.workers), prune, lazy modules, devices but "cpu" and "cuda", float8 and
+unsigned integers but uint8.
 ]==]
 
 local pages, lines = {}, nil

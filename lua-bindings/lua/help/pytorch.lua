@@ -131,10 +131,12 @@ local ELSEWHERE = {
         "tide.nn.functional.scaled_dot_product_attention, which takes the quickest", is_available = "tide --info", ["types"] = "Lua's types: type(x), math.type(x)", Storage = "x:data_ptr()", assert_close = "tide.allclose", assert_allclose = "tide.allclose",
     make_tensor = "tide.rand, tide.randn, tide.randint", testing = "tide.allclose", ["nn.parallel.data_parallel"] = "the model itself", ["Optimizer"] = "what tide.optim.SGD and its kin give", ["masked"] = "x[mask], tide.where, x:masked_fill(mask, value)",
     masked_tensor = "x[mask], tide.where", flop_counter = "tide.profiler.profile{fn, with_flops = true}", ["utils.hooks"] = "x:register_hook, module:register_forward_hook", ["utils.deterministic"] = "tide.use_deterministic_algorithms", FlopCounterMode =
-        "tide.profiler.profile{fn, with_flops = true}", ["library"] = "tide.autograd.Function", custom_op = "tide.autograd.Function", ["cuda.graph"] = "tide.cuda.graph", DataLoader = "a loop over tide.randperm(n):split(size); ?loops shows it", ["data"] = "a loop over tide.randperm(n):split(size); ?loops shows it", TensorDataset = "tensors of as many rows; ?loops shows batches", ["utils.data"] =
-        "a loop over tide.randperm(n):split(size); ?loops shows it", random_split = "tide.randperm(n):split({800, 200})", tqdm = "tide.progress", ["distributions.kl"] = "tide.distributions.kl_divergence", max_pool1d_with_indices =
+        "tide.profiler.profile{fn, with_flops = true}", ["library"] = "tide.autograd.Function", custom_op = "tide.autograd.Function", ["cuda.graph"] = "tide.cuda.graph", ["utils.data"] = "tide.data", ["utils.data.dataloader"] = "tide.data", ["utils.data.dataset"] = "tide.data", ["utils.data.sampler"] = "tide.data", ["utils.data.distributed"] = "tide.data",
+    DataLoader = "tide.data.DataLoader", Dataset = "any table with get(self, i) and len(self): tide.data.DataLoader(dataset)", IterableDataset = "any table with iter(self), which gives a function: tide.data.DataLoader(dataset)",
+    Sampler = "any table with iter(self) and len(self): option sampler of tide.data.DataLoader", get_worker_info = "not needed: of an iterable dataset each element comes once, whatever the number of workers",
+    default_convert = "tide.tensor", collate_fn = "option collate of tide.data.DataLoader", tqdm = "tide.progress", ["distributions.kl"] = "tide.distributions.kl_divergence", max_pool1d_with_indices =
         "tide.nn.functional.max_pool1d(x, size, {return_indices = true})", is_storage = "tide.is_tensor", narrow_copy = "x:narrow(...):clone()", is_scripting = "false", is_compiling = "false", is_tracing = "false", CallgrindStats = "what timer:collect_callgrind() gives",
-    WeightedRandomSampler = "tide.multinomial(weights, n)", Language = "Lua", ["utils.benchmark.timer"] = "tide.time", Measurement = "what timer:timeit() gives", TaskSpec = "the options of tide.benchmark.Timer", autorange = "timer:blocked_autorange()", typed_storage = "x:data_ptr()",
+    Language = "Lua", ["utils.benchmark.timer"] = "tide.time", Measurement = "what timer:timeit() gives", TaskSpec = "the options of tide.benchmark.Timer", autorange = "timer:blocked_autorange()", typed_storage = "x:data_ptr()",
     GradScaler = "tide.amp.GradScaler", adaptive_max_pool1d_with_indices = "tide.nn.functional.adaptive_max_pool1d(x, size, {return_indices = true})",
     adaptive_max_pool2d_with_indices = "tide.nn.functional.adaptive_max_pool2d(x, size, {return_indices = true})", adaptive_max_pool3d_with_indices =
         "tide.nn.functional.adaptive_max_pool3d(x, size, {return_indices = true})", fractional_max_pool2d_with_indices =
@@ -155,6 +157,8 @@ local OPTIONS = {
     non_blocking = "not needed: copies from tide.cuda.pin_memory don't wait", inplace = "not there: the form with _ behind its name writes in place",
     foreach = "not needed: a step is one kernel over all parameters", fused = "not needed: a step is one kernel over all parameters",
     capturable = "not needed: tide.cuda.graph records steps as they are", use_reentrant = "not needed: there is one kind, the one without",
+    collate_fn = "collate", worker_init_fn = "worker_init", prefetch_factor = "prefetch", persistent_workers = "not needed: workers live as long as their loader",
+    multiprocessing_context = "not needed: workers are threads with a Lua state each",
 }
 
 -- What Tide has not: what there is instead, and names or patterns of paths (`*` stands for anything).
@@ -171,7 +175,7 @@ local ABSENT = {
     { "there are no quantized tensors; the nearest are tide.int8 with int_mm, and tide.autocast in bfloat16", [[*quant* quint* qint* QInt* QUInt* q_* qscheme per_tensor* per_channel* nn.qat nn.intrinsic int_repr fbgemm_* QuantStub *FakeQuant*
         dequantize *qat* *Observer* *observer* *QConfig* quantization.* nn.quantizable ao fake_quantize* fused_moving_avg* choose_qparams*]] },
     { "there is one process and no collective; a device's tensors go by x:to(device)", [[distributed distributed.* nn.parallel nn.parallel.* DataParallel RRefType multiprocessing multiprocessing.* cuda.comm cuda.comm.* cuda.nccl nccl monitor
-        DistributedSampler prepare_multiprocessing_environment AwaitType *Rank* ipc_collect]] },
+        prepare_multiprocessing_environment AwaitType *Rank* ipc_collect]] },
     { "that device is not one of Tide's: \"cpu\" and \"cuda\" are", [[mps mps.* xpu xpu.* mtia mtia.* Tensor.ipu Tensor.xpu Tensor.mtia nn.Module.ipu nn.Module.xpu nn.Module.mtia *is_xpu is_*mtia is_mps is_ipu is_xla is_maia is_vulkan* *vulkan*
         backends.mps* backends.mha miopen* cudnn_* mkldnn_* *_ipu_* *_xla_* *privateuse1* backends.miopen backends.nnpack backends.kleidiai backends.quantized backends.cusparselt backends.python_native accelerator.* backend_registration
         is_mkldnn to_mkldnn]] },
@@ -193,7 +197,7 @@ local ABSENT = {
         cuda.memory.* *peak_host_memory_stats *accumulated_host*]] },
     { "of a device there are tide.cuda.get_device_name, get_device_properties and mem_get_info", [[cuda.* cuda.random.* cuda.profiler.* cpu cpu.* Stream Event torch.Event]] },
     { "that distribution is not there; tide.distributions has normal, categorical, bernoulli, uniform, beta, gamma, dirichlet, multivariate normal and their kin", [[distributions.*]] },
-    { "there are no data sets and samplers: a loop over tide.randperm(n):split(size) makes batches (?loops), tide.io.read_csv and tide.load read files", [[utils.data.*]] },
+    { "datasets are any tables with get(self, i) and len(self), or with iter(self): tide.data.map, filter and DataLoader take them (?loops)", [[utils.data.*]] },
     { "profiles are tide.profiler.profile{...}, p:table(), p:events(), p:export_chrome_trace(path)", [[profiler.* autograd.profiler.* autograd.profiler_* kineto_available Profiler* autograd.Profiler* profiler_* Kineto*]] },
     { "measuring is tide.benchmark.Timer, Compare and Fuzzer", [[utils.benchmark.* benchmark.*]] },
     { "what is saved again is worked out by tide.utils.checkpoint(fn, ...)", [[utils.checkpoint.* SavedTensor]] },

@@ -269,7 +269,7 @@ local PAGES = {slicing = "indexing", slice = "indexing", slices = "indexing", ra
     dtypes = "dtype", keepdim = "options", pyplot = "matplotlib", plotting = "matplotlib", torch = "pytorch"}
 
 -- Rooms in which a name by itself is looked for.
-local ROOMS = {"tide.", "tide.nn.", "tide.nn.functional.", "tide.optim.", "tide.optim.lr_scheduler.", "tide.utils.", "tide.linalg.", "tide.distributions.",
+local ROOMS = {"tide.", "tide.nn.", "tide.nn.functional.", "tide.optim.", "tide.optim.lr_scheduler.", "tide.utils.", "tide.linalg.", "tide.data.", "tide.distributions.",
     "tide.nn.utils.", "tide.nn.init.", "tide.profiler.", "tide.benchmark.", "tide.autograd.", "tide.plot.", "tide.special.", "tide.io."}
 
 -- The full name of what tide has under a name that stands for nothing here, as nn.Linear, F.relu or checkpoint; or nil.

@@ -105,7 +105,7 @@ local function in_tide(name)
     elseif rawget(tide, name) ~= nil then
         return "tide." .. name
     end
-    for _, room in ipairs {"nn", "optim", "benchmark", "profiler", "plot", "distributions", "linalg", "autograd", "widgets"} do
+    for _, room in ipairs {"nn", "optim", "benchmark", "profiler", "plot", "distributions", "linalg", "autograd", "widgets", "data"} do
         local module = names.field(tide, room)
         if type(module) == "table" and rawget(module, name) ~= nil then
             return "tide." .. room .. "." .. name

@@ -127,6 +127,17 @@ t.test("both_ways_of_calling_and_all_kinds_of_datasets", function()
     end
 end)
 
+t.test("batches_go_to_a_device", function()
+    local set = data.map(data.TensorDataset(tide.ones(3, 2)), function(x) return x, { y = x, name = "n" } end)
+    for workers = 0, 1 do
+        local loader <close> = data.DataLoader(set, { batch_size = 3, device = "meta", num_workers = workers })
+        for x, more in loader do
+            t.eq({ tostring(x.device), tostring(more.y.device), more.name[3] }, { "meta", "meta", "n" })
+            t.eq(tostring(x.shape), "(3, 2)")
+        end
+    end
+end)
+
 t.test("the_number_of_workers_changes_no_batch", function()
     local weighted = data.WeightedRandomSampler(tide.arange(23) + 1, 40)
     for name, options in pairs { plain = {}, shuffled = { shuffle = true }, short = { shuffle = true, drop_last = true }, sampled = { sampler = weighted } } do

@@ -86,7 +86,7 @@ end)
 
 t.test("names_in_wide_use_are_said_to_be_what_they_are_here", function()
     local rows = { -- of room, name: what stands in the message
-        { tide.utils, "data", "?loops" },
+        { tide.utils, "data", "PyTorch's utils.data is tide.data" },
         { tide, "from_numpy", "tide.load(\"x.npy\")" }, { tide.ones(1), "numpy", "tide.save(x, \"x.npy\")" },
         { tide.cuda, "amp", "is tide.amp" }, { tide, "set_default_tensor_type", "tide.set_default_dtype" },
         { tide.profiler, "emit_nvtx", "nvtx = true" }, { tide, "fft", "not in Tide: there are no complex numbers" },
