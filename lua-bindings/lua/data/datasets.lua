@@ -97,7 +97,7 @@ function datasets.open(data)
         return { dataset = dataset, indices = tide.where(rows:lt(0), rows + (n + 1), rows) }
     end)
 
-    -- Where a dataset gives whole batches, get_batch(self, indices), one of these.
+    -- The rows of a tensor, and what a dataset's own get_batch(self, indices) gives, are whole batches.
     function datasets.batch(dataset, indices)
         while getmetatable(dataset) == Subset do
             local own = {}
@@ -106,17 +106,17 @@ function datasets.open(data)
             end
             dataset, indices = dataset.dataset, own
         end
-        local get_batch = protocol.method(dataset, "get_batch")
-        if get_batch then
-            return get_batch(dataset, indices)
+        if tide.is_tensor(dataset) then
+            return dataset:index_select(1, tide.tensor(indices, { device = dataset.device }))
         end
+        return dataset.get_batch(dataset, indices)
     end
 
     function datasets.has_batches(dataset)
         while getmetatable(dataset) == Subset do
             dataset = dataset.dataset
         end
-        return protocol.method(dataset, "get_batch") ~= nil
+        return tide.is_tensor(dataset) or protocol.method(dataset, "get_batch") ~= nil
     end
 
     define("ConcatDataset(list datasets)", "The samples of several datasets, one after the other: ConcatDataset{a, b}.", {

@@ -39,6 +39,17 @@ function Epoch:pull()
     end)
 end
 
+-- The loader's workers, started where there are none.
+local function workers(self)
+    if not self.pool then
+        local source, init = self.source, self.worker_init
+        self.pool = protocol.aside(tide.workers, { n = self.num_workers, init = function()
+            tide._require "data.fetch".hold(source, init)
+        end })
+    end
+    return self.pool
+end
+
 local function run(key, job) return tide._require "data.fetch".work(key, job) end
 
 function Epoch:fill()
@@ -48,7 +59,7 @@ function Epoch:fill()
         if job == nil then
             self.drained = true
         else
-            self.pending[#self.pending + 1] = self.loader:workers():submit(run, self.key, job)
+            self.pending[#self.pending + 1] = workers(self.loader):submit(run, self.key, job)
         end
     end
 end
@@ -223,16 +234,6 @@ Loader.load_state = declare("load_state(DataLoader self, table state)", "The nex
         end
         self.seed, self.epoch, self.batch, self.latest = state.seed, state.epoch, state.batch, nil
     end)
-
-function Loader:workers()
-    if not self.pool then
-        local source, init = self.source, self.worker_init
-        self.pool = protocol.aside(tide.workers, { n = self.num_workers, init = function()
-            tide._require "data.fetch".hold(source, init)
-        end })
-    end
-    return self.pool
-end
 
 local function close(self)
     if self.latest then
