@@ -65,6 +65,14 @@ end
 
 -- The batch of the samples of a map-style dataset at a list of indices.
 local function at_indices(source, key, indices)
+    for _, index in ipairs(indices) do
+        if math.type(index) ~= "integer" then
+            return false, string.format("DataLoader: a sampler gives integers, got %s", tide._describe(index))
+        end
+    end
+    if #indices == 0 then
+        return false, "DataLoader: batch_sampler gave a batch without samples"
+    end
     local whole = not source.collate and not source.skips and datasets.has_batches(source.dataset)
     if whole then
         local values

@@ -23,7 +23,9 @@ end
 
 --- check(name, value): fails where a value is no dataset.
 function protocol.check(name, value)
-    if type(value) ~= "table" and not tide.is_tensor(value) and not method(value, "get") and not method(value, "iter") then
+    local speaks = method(value, "get") or method(value, "iter") or tide.is_tensor(value)
+    local list = type(value) == "table" and (#value > 0 or next(value) == nil or getmetatable(value) ~= nil and protocol.has_length(value))
+    if not speaks and not list then
         fail("%s: expected a dataset: a list, a tensor, an object with get(self, i) and a length, or with iter(self); got %s", name,
             tide._describe(value))
     elseif tide.is_tensor(value) and value:dim() == 0 then
@@ -37,8 +39,11 @@ function protocol.has_length(value)
         return true
     end
     local meta = getmetatable(value)
-    local plain = type(value) == "table" and not method(value, "get") and not method(value, "iter")
-    return plain or type(meta) == "table" and meta.__len ~= nil
+    if meta ~= nil and (type(meta) ~= "table" or meta.__len ~= nil) then
+        return true
+    end
+    local list = type(value) == "table" and not method(value, "get") and not method(value, "iter")
+    return list and (meta == nil or #value > 0)
 end
 
 --- length(name, value): of a dataset or sampler.

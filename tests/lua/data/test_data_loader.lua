@@ -108,6 +108,8 @@ t.test("both_ways_of_calling_and_all_kinds_of_datasets", function()
     t.eq(batches(data.DataLoader(x, { batch_size = 2, shuffle = true, seed = 1 })),
         batches(data.DataLoader(data.map(x, function(row) return row end), { batch_size = 2, shuffle = true, seed = 1 })))
     t.eq(batches(data.DataLoader(data.Subset(x, { 3, 1 }))), batches(data.DataLoader(x:index_select(1, tide.tensor { 3, 1 }))))
+    t.eq(#data.DataLoader(setmetatable({ 5, 6, 7 }, { __name = "list" })), 3)
+    t.eq(#data.DataLoader {}, 0)
     local object = { get = function(_, i) return "s" .. i end, len = function() return 3 end }
     local got = {}
     for batch in data.DataLoader(object, { batch_size = 2 }) do
@@ -336,6 +338,10 @@ t.test("options_that_exclude_each_other_and_values_that_can_t_be", function()
         fails(function() data.DataLoader(row[1]) end, row[2])
     end
     fails(function() for _ in data.DataLoader(set, { batch_sampler = { 1 } }) do end end, "lists of indices")
+    fails(function() for _ in data.DataLoader(set, { batch_sampler = { {} } }) do end end, "without samples")
+    fails(function() for _ in data.DataLoader(set, { sampler = { 1.5 } }) do end end, "integers, got number 1.5")
+    fails(function() data.DataLoader(tide.nn.Linear(2, 2)) end, "expected a dataset")
+    fails(function() data.DataLoader { name = "x", batch = 3 } end, "expected a dataset")
     local file <close> = io.tmpfile()
     local loader <close> = data.DataLoader(data.map(set, function() return file:read() end), { num_workers = 1 })
     fails(function() batches(loader) end, "upvalue 'file'")
