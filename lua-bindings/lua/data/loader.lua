@@ -39,13 +39,33 @@ function Epoch:pull()
     end)
 end
 
+local FEW = 16
+local pools, most = setmetatable({}, { __mode = "k" }), FEW
+
+-- The collector does not know what a thread weighs: before there are twice as many pools as were in use, it looks which are.
+local function make_room()
+    local function count()
+        local n = 0
+        for _ in next, pools do
+            n = n + 1
+        end
+        return n
+    end
+    if count() >= most then
+        collectgarbage()
+        most = math.max(FEW, 2 * count())
+    end
+end
+
 -- The loader's workers, started where there are none.
 local function workers(self)
     if not self.pool then
+        make_room()
         local source, init = self.source, self.worker_init
         self.pool = protocol.aside(tide.workers, { n = self.num_workers, init = function()
             tide._require "data.fetch".hold(source, init)
         end })
+        pools[self.pool] = true
     end
     return self.pool
 end
@@ -150,7 +170,7 @@ function Epoch:close()
     end
     self.pending = {}
 end
-Epoch.__close, Epoch.__gc = Epoch.close, Epoch.close
+Epoch.__close = Epoch.close
 
 local function begin(self)
     local epoch, given = self.epoch, self.batch

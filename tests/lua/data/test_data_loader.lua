@@ -407,7 +407,7 @@ t.test("loaders_that_are_left_leave_no_thread", function()
         return n
     end
     tide.ones(100000):sum()
-    local before = threads()
+    local before, at_most = threads(), 0
     for k = 1, os.getenv "TIDE_SANITIZED" and 60 or 500 do
         local loader = data.DataLoader(data.TensorDataset(tide.ones(40, 2)), { batch_size = 2, num_workers = 1 + k % 2 })
         for _ in loader do
@@ -415,10 +415,10 @@ t.test("loaders_that_are_left_leave_no_thread", function()
         end
         if k % 3 == 0 then
             loader:close()
-        elseif k % 20 == 0 then
-            collectgarbage()
         end
+        at_most = math.max(at_most, threads())
     end
+    t.is_true(at_most < before + 100, "threads pile up")
     collectgarbage()
     collectgarbage()
     local patience = tide.time() + 20
