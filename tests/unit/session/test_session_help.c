@@ -96,7 +96,7 @@ TEST(what_is_not_known_brings_the_nearest) {
     CHECK_CONTAINS(answer("?MultivariateNormal"), "tide.distributions.MultivariateNormal");
     CHECK_CONTAINS(answer("?DataLoader"), "Name:      tide.data.DataLoader");
     CHECK_CONTAINS(answer("?IterableDataset"), "PyTorch's IterableDataset is");
-    CHECK_CONTAINS(answer("?tide.plot.imshow"), "matplotlib's imshow is");
+    CHECK_CONTAINS(answer("?tide.plot.matshow"), "matplotlib's matshow is");
     CHECK_CONTAINS(answer("?nil"), "Lua's word for nothing");
     CHECK_INT(r.outcome, TIDE_ERROR);
 }

@@ -162,7 +162,7 @@ static const row rows[] = {
     {"pinfo", "tide.CONV*2d?", "*tide.conv2d *tide.conv_transpose2d *"},
     {"pinfo", "fi*t?", "*first*"},
     {"pinfo", "a_print, _print = 1, 2", ""},
-    {"pinfo", "pri*t?", "print*"},
+    {"pinfo", "pri*t?", "*print*"},
     {"pinfo", "_pri*?", "_print*"},
     {"pinfo", "no*where?", "nothing matches 'no*where'"},
     {"pinfo", "%pinfo nosuch", "nothing is known of 'nosuch'"},
