@@ -514,7 +514,7 @@ template <typename T>
 cudnnStatus_t copy(const std::vector<T> &all, int64_t wanted, int64_t *count, void *values) {
     int64_t there = (int64_t)all.size();
     *count = wanted == 0 || there < wanted ? there : wanted;
-    if (wanted > 0)
+    if (*count > 0 && wanted > 0)
         memcpy(values, all.data(), (size_t)*count * sizeof(T));
     return CUDNN_STATUS_SUCCESS;
 }
