@@ -18,6 +18,7 @@
 #include "engine/core/dtype.h"
 #include "engine/core/format.h"
 #include "engine/core/interrupt.h"
+#include "engine/core/layout.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"

@@ -1,9 +1,9 @@
 /* apply.c: runs the backward of one node: what it saved is checked and handed to the operator's
  * backward function, and what comes back is brought to the shape and dtype of each input. */
 #include "engine/autograd/node.h"
+#include "engine/core/layout.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
-#include "engine/core/sparse.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -216,7 +216,7 @@ static td_status has_nan(td_tensor *g, bool *nan) {
     double value = 0;
     td_status status;
     *nan = false;
-    g = td_sparse_of(g) ? td_sparse_of(g)->values : g;
+    g = g->layout == TD_STRIDED ? g : td_layout_of(g)->elements(g);
     if (!td_dtype_is_float((td_dtype)g->dtype) || !g->numel)
         return TD_OK;
     TD_TRY(TD_APPLY(&marks, isnan, TD_T(g)));

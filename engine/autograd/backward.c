@@ -8,9 +8,9 @@
  */
 #include "engine/autograd/node.h"
 #include "engine/core/interrupt.h"
+#include "engine/core/layout.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
-#include "engine/core/sparse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -235,9 +235,9 @@ static td_status mark_needed(run *r) {
 
 /* Nobody but us sees these elements, and they are all there: may be added to in place. */
 static bool is_ours(const td_tensor *x) {
-    const td_sparse *s = td_sparse_of(x);
+    bool other = x->layout != TD_STRIDED;
     return atomic_load(&x->refs) == 1 && atomic_load(&x->storage->refs) == 1 && !x->requires_grad &&
-           !td_tensor_overlaps(x) && (!s || is_ours(s->values));
+           !td_tensor_overlaps(x) && (!other || is_ours(td_layout_of(x)->elements(x)));
 }
 
 /* May b be added to a in place? What is sparse can't take in what is not. */

@@ -8,9 +8,9 @@
 #include "engine/calls/autocast.h"
 #include "engine/calls/write.h"
 #include "engine/core/interrupt.h"
+#include "engine/core/layout.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
-#include "engine/core/sparse.h"
 #include "engine/ops/given.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/pointwise/pointwise.h"
@@ -269,15 +269,19 @@ static td_status write_constant(td_call *call) {
 /* What the tensors among the arguments ask for, seen in one walk. */
 typedef struct looks {
     bool record;                /* one requires grad */
-    bool other;                 /* one is not strided */
     uint16_t from_one;          /* indices among them count from 1 */
+    const td_tensor *other;     /* the first that is not strided; NULL: none */
+    const td_tensor *mixed;     /* one of a third layout; NULL: none */
     const td_tensor *first;     /* whose device is the call's */
     const td_tensor *elsewhere; /* one on another device; NULL: none */
 } looks;
 
 static inline void look_at(const td_tensor *x, looks *l) {
     l->record |= td_is_followed(x);
-    l->other |= x->layout != TD_STRIDED;
+    if (TD_UNLIKELY(x->layout != TD_STRIDED)) {
+        l->mixed = l->other && l->other->layout != x->layout ? x : l->mixed;
+        l->other = l->other ? l->other : x;
+    }
     if (!l->first)
         l->first = x;
     else if (TD_UNLIKELY(!td_device_same(td_tensor_device(x), td_tensor_device(l->first))))
@@ -336,28 +340,30 @@ static td_status run_steps(td_call *call) {
     return status;
 }
 
-/* ---- sparse tensors ---- */
+/* ---- other layouts ---- */
 
-/* The name of the first argument that is not strided. */
-static const char *find_sparse(const td_call *call) {
+/* The name of the argument that holds a tensor. */
+static const char *name_of(const td_call *call, const td_tensor *x) {
     for (int k = 0; k < call->op->nlooks; k++) {
         const td_value *v = &call->args[k];
-        if (v->kind == TD_KIND_TENSOR && v->tensor && v->tensor->layout != TD_STRIDED)
+        if (v->kind == TD_KIND_TENSOR && v->tensor == x)
             return call->op->params[k].name;
         for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
-            if (v->tensors[j] && v->tensors[j]->layout != TD_STRIDED)
+            if (v->tensors[j] == x)
                 return call->op->params[k].name;
     }
     return "an argument";
 }
 
-static td_status fail_sparse(const td_call *call) {
-    const char *name = find_sparse(call);
-    return td_fail(TD_ETYPE, "not for sparse tensors: give %s:to_dense() instead of %s", name,
-                   name);
+/* The row has no form for the layout of this argument. */
+static td_status fail_layout(const td_call *call, const td_tensor *x) {
+    const td_layout_traits *layout = td_layout_of(x);
+    const char *name = name_of(call, x);
+    return td_fail(TD_ETYPE, "not for %s tensors: give %s:%s() instead of %s", layout->noun, name,
+                   layout->convert, name);
 }
 
-/* A sparse tensor that is written in place gets the parts of the result. */
+/* A tensor that is written in place gets the parts of the result, which is of its layout. */
 static td_status become(td_call *call, td_tensor *x) {
     td_tensor *fresh = NULL, *result = call->out[0];
     td_meta meta;
@@ -371,7 +377,7 @@ static td_status become(td_call *call, td_tensor *x) {
         td_release(fresh);
         return status;
     }
-    td_sparse_become(x, fresh);
+    td_layout_of(x)->become(x, fresh);
     td_tensor_bump_version(x);
     if (fresh->requires_grad)
         td_autograd_turn(x, fresh);
@@ -386,13 +392,15 @@ static td_status become(td_call *call, td_tensor *x) {
 /* The result goes into the tensor given: into a strided one by copy_, made dense in place. */
 static td_status settle(td_call *call, td_tensor *x) {
     td_tensor *dense = NULL, *result = call->out[0];
-    bool sparse = result->layout != TD_STRIDED;
+    const char *is = result->layout == TD_STRIDED ? NULL : td_layout_of(result)->noun;
+    if (x->layout != TD_STRIDED && x->layout == result->layout && td_layout_of(x)->become)
+        return become(call, x);
     if (x->layout != TD_STRIDED)
-        return sparse ? become(call, x)
-                      : td_fail(TD_ETYPE, "the result is dense, the tensor written is sparse");
-    if (sparse && !call->inplace)
-        return td_fail(TD_ETYPE, "the result is sparse: it can't go into out=");
-    if (sparse) {
+        return td_fail(TD_ETYPE, "the result is %s, the tensor written is %s", is ? is : "dense",
+                       td_layout_of(x)->noun);
+    if (is && !call->inplace)
+        return td_fail(TD_ETYPE, "the result is %s: it can't go into out=", is);
+    if (is) {
         td_status status = TD_APPLY(&dense, to_dense, TD_T(result));
         if (status)
             return status;
@@ -402,19 +410,24 @@ static td_status settle(td_call *call, td_tensor *x) {
     return copy_results(call);
 }
 
-static td_status run_sparse(td_call *call, bool recorded) {
+/* What the row does with tensors of this layout, which run operators that record themselves. */
+static td_status run_form(td_call *call, const looks *l) {
     td_tensor *x = call->ngiven ? call->given[0] : NULL;
     td_record record = {0};
     td_status status = TD_OK;
-    if (!call->op->sparse)
-        return fail_sparse(call);
+    td_kernel_fn form = call->op->forms[l->other->layout];
+    if (!form)
+        return fail_layout(call, l->other);
+    if (l->mixed)
+        return td_fail(TD_ETYPE, "tensors of layouts %s and %s don't mix",
+                       td_layout_of(l->other)->name, td_layout_of(l->mixed)->name);
     if (x) {
-        call->record = recorded ? &record : NULL; /* out= is refused then */
+        call->record = l->record ? &record : NULL; /* out= is refused then */
         status = td_check_writes(call);
         call->record = NULL;
     }
     if (status == TD_OK)
-        status = call->op->sparse(call);
+        status = form(call);
     return status || !x || call->out[0] == x ? status : settle(call, x);
 }
 
@@ -425,8 +438,8 @@ static td_status run_looked(td_call *call, const looks *l, uint64_t *sequence) {
     /* Pointwise operators take single elements of the host as numbers, and look for themselves. */
     if (TD_UNLIKELY(l->elsewhere != NULL) && op->kernel && !(op->flags & TD_OP_ANY_DEVICE))
         return fail_device(call, l->elsewhere);
-    if (TD_UNLIKELY(l->other && !(op->flags & TD_OP_ANY_LAYOUT)))
-        return run_sparse(call, l->record);
+    if (TD_UNLIKELY(l->other != NULL) && !(op->flags & TD_OP_ANY_LAYOUT))
+        return run_form(call, l);
     if (TD_LIKELY(!l->record))
         return run_steps(call);
     td_record record = {0};
@@ -568,8 +581,8 @@ static td_status check_itself(td_call *call) {
     if (l.elsewhere && op->kernel && !(op->flags & TD_OP_ANY_DEVICE))
         return fail_device(call, l.elsewhere);
     bool other = l.other && !(op->flags & TD_OP_ANY_LAYOUT);
-    if (other && !op->sparse)
-        return fail_sparse(call);
+    if (other && !op->forms[l.other->layout])
+        return fail_layout(call, l.other);
     td_status status = td_check_writes(call);
     if (status || other)
         return status;

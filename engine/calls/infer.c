@@ -2,6 +2,7 @@
  * each storage of the arguments by one without elements, the same for all tensors that share it. */
 #include "engine/calls/infer.h"
 
+#include "engine/core/layout.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/ops/given.h"
@@ -38,7 +39,8 @@ static td_status find_twin(inference *f, const td_storage *s, td_storage **out) 
 static td_status stand_in(inference *f, const td_tensor *x, td_tensor **out) {
     td_storage *storage;
     if (x->layout != TD_STRIDED)
-        return td_fail(TD_ETYPE, "the results of calls with sparse tensors depend on elements");
+        return td_fail(TD_ETYPE, "the results of calls with %s tensors depend on elements",
+                       td_layout_of(x)->noun);
     td_status status = find_twin(f, x->storage, &storage);
     if (status == TD_OK)
         status = td_tensor_over(x, storage, out);

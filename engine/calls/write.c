@@ -2,6 +2,7 @@
 #include "engine/calls/write.h"
 
 #include "engine/autograd/autograd.h"
+#include "engine/core/layout.h"
 #include "engine/ops/given.h"
 
 /* The history of a leaf is its own: writing it would make its gradient that of another value. */
@@ -22,7 +23,7 @@ static td_status check_leaf(const td_tensor *x) {
 
 static td_status check_write(const td_call *call, const td_tensor *x) {
     if (TD_UNLIKELY(x->layout != TD_STRIDED && !call->inplace))
-        return td_fail(TD_ETYPE, "out= is a sparse tensor: give a strided one");
+        return td_fail(TD_ETYPE, "out= is a %s tensor: give a strided one", td_layout_of(x)->noun);
     if (td_tensor_overlaps(x) && !(call->op->flags & TD_OP_TURNS))
         return td_fail(TD_EVALUE,
                        "several elements of the tensor written share one place in memory "

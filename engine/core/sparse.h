@@ -38,7 +38,4 @@ static inline int64_t td_sparse_count(const td_sparse *s) {
     return s->indices->sizes[1];
 }
 
-/* Let x have the parts of y, of the same shape and dtype; the version is the caller's to bump. */
-void td_sparse_become(td_tensor *x, const td_tensor *y);
-
 #endif

@@ -3,6 +3,7 @@
 
 #include "engine/core/allocator.h"
 #include "engine/core/backend.h"
+#include "engine/core/layout.h"
 #include "engine/core/memory.h"
 #include "engine/core/number.h"
 #include "engine/core/observer.h"
@@ -135,7 +136,7 @@ static void header_free(td_tensor *x) {
 
 static void extra_release(td_extra *extra) {
     if (td_was_last(&extra->refs))
-        extra->destroy(extra);
+        extra->layout->destroy(extra);
 }
 
 void td_tensor_destroy(td_tensor *x) {
@@ -458,8 +459,9 @@ td_status td_tensor_scalar_int(td_dtype dtype, int64_t value, td_tensor **out) {
 td_status td_tensor_fetch(const td_tensor *x, void *bytes) {
     char text[TD_SHAPE_TEXT];
     if (TD_UNLIKELY(x->layout != TD_STRIDED))
-        return td_fail(TD_ETYPE, "a sparse tensor's elements can't be read one by one: take "
-                                 "x:to_dense() first");
+        return td_fail(TD_ETYPE,
+                       "a %s tensor's elements can't be read one by one: take x:%s() first",
+                       td_layout_of(x)->noun, td_layout_of(x)->convert);
     if (x->numel != 1)
         return td_fail(TD_ESHAPE, "a tensor of one element is needed, got shape %s",
                        td_tensor_shape_text(x, text));

@@ -40,13 +40,13 @@ typedef struct td_storage {
 struct td_autograd; /* autograd/autograd.h: grad, grad_fn, ... of one tensor */
 
 /* How a tensor's elements are kept: in strided memory, or in a way of which `extra` has the parts
- * (core/sparse.h). Operators refuse all but the first unless they say what they do with others. */
-typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_LAYOUT_OTHER } td_layout;
+ * (core/layout.h). Operators refuse all but the first unless they say what they do with others. */
+typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_LAYOUTS } td_layout;
 
 /* The parts of another layout, which aliases share as they share a storage, begin so. */
 typedef struct td_extra {
     atomic_int refs;
-    void (*destroy)(struct td_extra *extra);
+    const struct td_layout_traits *layout;
 } td_extra;
 
 typedef struct td_tensor {

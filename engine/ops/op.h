@@ -262,10 +262,10 @@ struct td_op {
     const char *saves;                    /* what backward reads: "x, out"; others are not kept */
     const struct td_pointwise *pointwise; /* pointwise operators (ops/pointwise/pointwise.h) */
     td_variant_fn variant;                /* NULL: none; div's rounding_mode and such */
-    td_kernel_fn sparse;                  /* where an argument is sparse, instead of all else: makes
-                                             call->out of operators that record themselves (its
-                                             first target, where that is strided, may be the
-                                             result). NULL: such arguments are refused */
+    td_kernel_fn forms[TD_LAYOUTS];       /* where an argument is not strided, by its layout and
+                                             instead of all else: makes call->out of operators that
+                                             record themselves (its first target, where that is
+                                             strided, may be the result). NULL: refused */
     td_autocast autocast;
     uint32_t flags;  /* TD_OP_FLAGS */
     uint64_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those
@@ -398,6 +398,26 @@ typedef struct td_operator_entry {
     static const td_operator_entry *const place_of_##id                                            \
         __attribute__((section("td_operators"), used)) = &entry_of_##id;                           \
     td_op td_operator_##id
+
+/* Make operators known that a library brings which is loaded after td_init: its entries are those
+ * between the two symbols that TD_OPERATOR_LIBRARY hands out. All or none; those that are known
+ * already are left alone. The library stays loaded for ever. EINTERNAL, EVALUE: a name that is
+ * taken, a row that is wrong. */
+td_status td_op_register(int n, const td_operator_entry *const *entries) TD_MUST_CHECK;
+
+/* Once in such a library, at file scope: a function by which a front end finds its operators (Lua:
+ * tide.load_library). */
+#define TD_OPERATOR_LIBRARY                                                                        \
+    extern const td_operator_entry *const __start_td_operators[]                                   \
+        __attribute__((visibility("hidden")));                                                     \
+    extern const td_operator_entry *const __stop_td_operators[]                                    \
+        __attribute__((visibility("hidden")));                                                     \
+    int td_library_operators(const td_operator_entry *const **entries);                            \
+    int td_library_operators(const td_operator_entry *const **entries) {                           \
+        *entries = __start_td_operators;                                                           \
+        return (int)(__stop_td_operators - __start_td_operators);                                  \
+    }                                                                                              \
+    _Static_assert(sizeof(td_operator_entry) > 0, "ends with a semicolon")
 
 /* The operator of a name: a symbol, so that a name that does not exist fails to link. */
 #define TD_OP(id)                                                                                  \

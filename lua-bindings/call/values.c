@@ -346,7 +346,8 @@ td_tensor *tide_hold_elements(lua_State *L, int index, const char *fname) {
     if (td_tensor_alias(tide_check_tensor(L, index, fname), &handle->tensor))
         tide_error(L, "%s: %s", fname, td_error_message());
     if (TD_UNLIKELY(handle->tensor->layout != TD_STRIDED))
-        tide_error(L, "%s: not for sparse tensors: take x:to_dense() first", fname);
+        tide_error(L, "%s: not for %s tensors: take x:%s() first", fname,
+                   td_layout_of(handle->tensor)->noun, td_layout_of(handle->tensor)->convert);
     return handle->tensor;
 }
 

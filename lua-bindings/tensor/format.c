@@ -240,14 +240,15 @@ static void print_number(luaL_Buffer *b, const td_tensor *x) {
 
 /* On a line of their own; those of a number, which are short, behind it. */
 static void print_facts(luaL_Buffer *b, const td_tensor *x) {
-    char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 200], count[48] = "";
+    char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 200], facts[48] = "";
     const char *grad_fn = td_grad_fn_name(x);
-    const td_sparse *s = td_sparse_of(x);
-    if (s)
-        snprintf(count, sizeof count, " sparse_coo nnz=%lld", (long long)td_sparse_count(s));
-    snprintf(text, sizeof text, "%s%s %s %s%s%s%s%s", x->ndim || s ? "\n" : "  ",
+    bool strided = x->layout == TD_STRIDED;
+    if (!strided)
+        td_layout_of(x)->describe(x, facts, sizeof facts);
+    snprintf(text, sizeof text, "%s%s %s %s%s%s%s%s%s%s%s", x->ndim || !strided ? "\n" : "  ",
              td_dtype_name((td_dtype)x->dtype), td_tensor_shape_text(x, shape),
-             td_device_name(td_tensor_device(x)), count,
+             td_device_name(td_tensor_device(x)), strided ? "" : " ",
+             strided ? "" : td_layout_of(x)->name, *facts ? " " : "", facts,
              grad_fn            ? " grad_fn=<"
              : x->requires_grad ? " requires_grad"
                                 : "",

@@ -292,13 +292,14 @@ static void destroy_nothing(td_extra *extra) {
 }
 
 TEST(operators_refuse_tensors_that_are_not_strided) {
-    static td_extra extra = {1, destroy_nothing};
+    static const td_layout_traits boxed = {
+        .name = "boxed", .noun = "boxed", .convert = "unbox", .destroy = destroy_nothing};
+    static td_extra extra = {1, &boxed};
     td_tensor *x = filled(2, 1, false), *y = NULL;
-    x->layout = TD_LAYOUT_OTHER;
+    x->layout = TD_SPARSE_COO;
     x->extra = &extra;
     CHECK_INT(TD_APPLY(&y, exp, TD_T(x)), TD_ETYPE);
-    CHECK_CONTAINS(td_error_message(),
-                   "exp: not for sparse tensors: give x:to_dense() instead of x");
+    CHECK_CONTAINS(td_error_message(), "exp: not for boxed tensors: give x:unbox() instead of x");
     td_release(x);
 }
 

@@ -95,7 +95,7 @@ TD_OPERATOR(copy_) = {
     .kernel = kernel_copy_,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: zeros_like(g); src: g",
-    .sparse = td_sparse_copy,
+    .forms[TD_SPARSE_COO] = td_sparse_copy,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF | TD_OP_ANY_DEVICE,
 };
 TD_OPERATOR(fill_) = {
@@ -114,7 +114,7 @@ TD_OPERATOR(zero_) = {
     .kernel = kernel_zero_,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: zeros_like(g)",
-    .sparse = td_sparse_zeros,
+    .forms[TD_SPARSE_COO] = td_sparse_zeros,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(clone) = {
@@ -124,7 +124,7 @@ TD_OPERATOR(clone) = {
     .kernel = kernel_clone,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: g",
-    .sparse = td_sparse_clone,
+    .forms[TD_SPARSE_COO] = td_sparse_clone,
 };
 TD_OPERATOR(contiguous) = {
     .schema = "(Tensor x, *, str memory_format=\"contiguous\") -> Tensor",
@@ -137,7 +137,7 @@ TD_OPERATOR(to) = {
     .doc = "x in another dtype, memory format or on another device (dtype or device may come "
            "first), or as another tensor is; x itself where it is so already.",
     .run = run_to,
-    .sparse = td_sparse_to,
+    .forms[TD_SPARSE_COO] = td_sparse_to,
     .flags = TD_OP_METHOD_ONLY,
 };
 static td_status run_widened(td_call *call) {

@@ -229,7 +229,7 @@ TD_OPERATOR(empty_like) = {
     .rule = rule_like,
     .kernel = kernel_empty,
     .dtypes = TD_DTYPES_ALL,
-    .sparse = td_sparse_zeros,
+    .forms[TD_SPARSE_COO] = td_sparse_zeros,
     COPYING,
 };
 TD_OPERATOR(zeros_like) = {
@@ -238,7 +238,7 @@ TD_OPERATOR(zeros_like) = {
     .rule = rule_like,
     .kernel = kernel_zeros,
     .dtypes = TD_DTYPES_ALL,
-    .sparse = td_sparse_zeros,
+    .forms[TD_SPARSE_COO] = td_sparse_zeros,
     COPYING,
 };
 TD_OPERATOR(ones_like) = {

@@ -93,7 +93,7 @@ TD_OPERATOR(add) = {
     .doc = "Sum a + alpha * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .numbers = true, .primitive = TD_PW_add,
                       .formula = "a + alpha * b"),
-    .sparse = td_sparse_add,
+    .forms[TD_SPARSE_COO] = td_sparse_add,
     .gradient = "a: g; b: g * alpha",
     .flags = FORMS,
 };
@@ -102,7 +102,7 @@ TD_OPERATOR(sub) = {
     .doc = "Difference a - alpha * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .numbers = true, .primitive = TD_PW_sub,
                       .formula = "a - alpha * b"),
-    .sparse = td_sparse_add,
+    .forms[TD_SPARSE_COO] = td_sparse_add,
     .gradient = "a: g; b: -(g * alpha)",
     .flags = FORMS,
 };
@@ -110,7 +110,7 @@ TD_OPERATOR(mul) = {
     .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
     .doc = "Product a * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .numbers = true, .primitive = TD_PW_mul),
-    .sparse = td_sparse_mul,
+    .forms[TD_SPARSE_COO] = td_sparse_mul,
     .gradient = "a: g * b; b: g * a",
     .flags = FORMS,
 };
@@ -120,7 +120,7 @@ TD_OPERATOR(div) = {
     .doc = "Quotient a / b; integers give floats, unless it is rounded.",
     .pointwise = PLAN(.type = TD_PW_FLOATS, .numbers = true, .primitive = TD_PW_div),
     .variant = choose_quotient,
-    .sparse = td_sparse_div,
+    .forms[TD_SPARSE_COO] = td_sparse_div,
     .gradient = "a: g / b; b: -(g / b * (a / b))",
     .flags = FORMS,
 };
@@ -182,18 +182,18 @@ TD_OPERATOR(neg) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Negative of each element.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_neg),
-    .sparse = td_sparse_linear,
+    .forms[TD_SPARSE_COO] = td_sparse_linear,
     .gradient = "x: -g",
     .flags = FORMS | TD_OP_OUT_EXACT,
 };
 UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)", .dtypes = TD_DTYPES_NUMBERS,
-      .sparse = td_sparse_each);
+      .forms[TD_SPARSE_COO] = td_sparse_each);
 UNARY(sign, TD_PW_ARITH, "-1, 0 or 1 by sign.", "x: 0");
 TD_OPERATOR(square) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Square of each element.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .counts = true, .primitive = TD_PW_square),
-    .sparse = td_sparse_each,
+    .forms[TD_SPARSE_COO] = td_sparse_each,
     .gradient = "x: g * 2 * x",
     .flags = FORMS,
 };

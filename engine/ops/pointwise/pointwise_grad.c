@@ -335,7 +335,7 @@ static int whole_operand(const td_program *p, const td_value *operands) {
     return -1;
 }
 
-/* ---- of a sparse gradient ---- */
+/* ---- of a gradient that is not strided ---- */
 
 /* Products with what has g's shape, or is one number, leave zeros as they are: no more is done. */
 static bool keeps_zeros(const td_program *p, const td_value *operands, const td_tensor *g) {
@@ -354,7 +354,7 @@ static bool keeps_zeros(const td_program *p, const td_value *operands, const td_
 
 /* Operator by operator, as where it is recorded; on a dense gradient where it would not stay
  * sparse. */
-static td_status run_sparse(td_grad *grad, td_value *operands) {
+static td_status run_operators(td_grad *grad, td_value *operands) {
     td_tensor *g = grad->gout[0], *dense = NULL;
     td_status status = TD_OK;
     int n = grad->op->nparams;
@@ -392,7 +392,7 @@ td_status td_pointwise_backward(td_grad *grad) {
     operands[n] = td_tensor_or_nil(grad->out[0]);
     operands[n + 1] = TD_T(g);
     if (TD_UNLIKELY(g->layout != TD_STRIDED))
-        return run_sparse(grad, operands);
+        return run_operators(grad, operands);
     for (int k = 0; k < n; k++) {
         const td_program *p = f->gradient[k];
         if (!p || !td_grad_needs(grad, k))

@@ -29,7 +29,7 @@ td_status td_parts_add_to(td_tensor *dense, const td_parts *parts) TD_MUST_CHECK
  * have these sizes: new, (n). */
 td_status td_number_places(td_tensor *indices, const int64_t *sizes, td_tensor **out) TD_MUST_CHECK;
 
-/* ---- for td_op.sparse ---- */
+/* ---- for td_op.forms ---- */
 
 td_status td_sparse_clone(td_call *call);
 td_status td_sparse_to(td_call *call);

@@ -1,4 +1,4 @@
-/* sparse_forms.c: what operators of other families do where an argument is sparse (td_op.sparse).
+/* sparse_forms.c: what operators of other families do where an argument is sparse (td_op.forms).
  * They work on the parts by operators, which record themselves; what is 0 stays 0, and what would
  * make zeros something else is refused. */
 #include "engine/ops/rule_helpers.h"
