@@ -5,6 +5,7 @@
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/registry.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static td_status check_aliases(void) {
@@ -56,5 +57,24 @@ td_status td_op_register_all(void) {
         status = finish_op((td_op *)td_op_get(finished));
         finished += status == TD_OK;
     }
-    return status ? status : check_aliases();
+    status = status ? status : check_aliases();
+    if (status == TD_OK)
+        td_registry_seal();
+    return status;
+}
+
+td_status td_op_register(int n, const td_operator_entry *const *entries) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    td_status status = TD_OK;
+    pthread_mutex_lock(&lock);
+    int before = td_op_count();
+    for (int k = 0; k < n && status == TD_OK; k++)
+        if (td_op_find(entries[k]->name) != entries[k]->op)
+            status = add_op(entries[k]);
+    for (int k = before; k < td_op_count() && status == TD_OK; k++)
+        status = finish_op((td_op *)td_op_get(k));
+    if (status)
+        td_registry_withdraw(before);
+    pthread_mutex_unlock(&lock);
+    return status;
 }

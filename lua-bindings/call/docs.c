@@ -323,19 +323,21 @@ void tide_open_docs(lua_State *L) {
     luaL_setfuncs(L, functions, 0);
 }
 
+void tide_set_operator(lua_State *L, const td_op *op) {
+    /* what is internal but makes nothing, or is called a function, is for our own modules, as
+     * tide._name */
+    bool ours = op->flags & TD_OP_INTERNAL &&
+                (op->result_type == TD_RESULT_NOTHING || op->flags & TD_OP_FUNCTION_ONLY);
+    if (!ours && op->flags & (TD_OP_METHOD_ONLY | TD_OP_INTERNAL | TD_OP_INPLACE_ONLY))
+        return;
+    lua_pushfstring(L, ours ? "_%s" : "%s", op->name);
+    tide_push_operator(L, op, NULL, false);
+    lua_rawset(L, -3);
+}
+
 void tide_open_operators(lua_State *L) {
-    for (int k = 0; k < td_op_count(); k++) {
-        const td_op *op = td_op_get(k);
-        /* what is internal but makes nothing, or is called a function, is for our own modules, as
-         * tide._name */
-        bool ours = op->flags & TD_OP_INTERNAL &&
-                    (op->result_type == TD_RESULT_NOTHING || op->flags & TD_OP_FUNCTION_ONLY);
-        if (!ours && op->flags & (TD_OP_METHOD_ONLY | TD_OP_INTERNAL | TD_OP_INPLACE_ONLY))
-            continue;
-        lua_pushfstring(L, ours ? "_%s" : "%s", op->name);
-        tide_push_operator(L, op, NULL, false);
-        lua_rawset(L, -3);
-    }
+    for (int k = 0; k < td_op_count(); k++)
+        tide_set_operator(L, td_op_get(k));
     for (int k = 0; k < td_alias_count(); k++) {
         const td_alias *alias = td_alias_get(k);
         if (alias->op->flags & (TD_OP_METHOD_ONLY | TD_OP_INPLACE_ONLY))

@@ -268,6 +268,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_cuda(L);
     tide_open_workers(L, &states);
     tide_open_doctor(L);
+    tide_open_library(L);
     list_submodules(L);
     open_parts(L);
     tide_push_newaxis(L);

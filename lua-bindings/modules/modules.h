@@ -8,6 +8,8 @@
 
 /* Fill the tide table at the top of the stack. */
 void tide_open_operators(lua_State *L);
+void tide_set_operator(lua_State *L, const td_op *op); /* one of them */
+void tide_open_library(lua_State *L);
 void tide_open_dtypes(lua_State *L);
 void tide_open_dtype_functions(lua_State *L);
 void tide_open_creation(lua_State *L);
@@ -43,4 +45,6 @@ void tide_open_workers(lua_State *L, const struct tide_states *states);
 
 /* Fill the tensor metatable; `tide` is at the top of the stack and stays there. */
 void tide_open_tensor(lua_State *L);
+/* A method of an operator that a library has brought; `tide` is at that index. */
+void tide_add_method(lua_State *L, int tide, const td_op *op);
 #endif

@@ -77,7 +77,8 @@ static void get_data(lua_State *L, td_tensor *x) {
 /* What speaks of strided memory. */
 static const td_tensor *check_strided(lua_State *L, const td_tensor *x, const char *name) {
     if (TD_UNLIKELY(x->layout != TD_STRIDED))
-        tide_error(L, "%s: not for sparse tensors: ask x:_indices() and x:_values()", name);
+        tide_error(L, "%s: not for %s tensors: take x:%s() first", name, td_layout_of(x)->noun,
+                   td_layout_of(x)->convert);
     return x;
 }
 
@@ -122,7 +123,7 @@ static void get_ndim(lua_State *L, td_tensor *x) {
     lua_pushinteger(L, x->ndim);
 }
 static void get_layout(lua_State *L, td_tensor *x) {
-    lua_pushstring(L, x->layout == TD_STRIDED ? "strided" : "sparse_coo");
+    lua_pushstring(L, x->layout == TD_STRIDED ? "strided" : td_layout_of(x)->name);
 }
 static void get_is_sparse(lua_State *L, td_tensor *x) {
     lua_pushboolean(L, x->layout == TD_SPARSE_COO);
@@ -728,6 +729,18 @@ static void push_members(lua_State *L) {
         lua_pushlightuserdata(L, (void *)&fields[k]);
         lua_setfield(L, -2, fields[k].name);
     }
+}
+
+void tide_add_method(lua_State *L, int tide, const td_op *op) {
+    if (!is_method(op))
+        return;
+    luaL_getmetatable(L, "tide.Tensor");
+    lua_getfield(L, -1, "__index");
+    lua_getupvalue(L, -1, TIDE_UP_FIRST);
+    set_forms(L, op, NULL);
+    lua_getfield(L, tide, "_methods");
+    set_forms(L, op, NULL);
+    lua_pop(L, 4);
 }
 
 void tide_open_tensor(lua_State *L) {
