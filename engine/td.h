@@ -42,5 +42,6 @@
 #include "engine/ops/index/index.h"
 #include "engine/ops/language/schema.h"
 #include "engine/ops/op.h"
+#include "engine/script/ir.h"
 
 #endif

@@ -1,0 +1,259 @@
+/* ir_print.c: graphs as TorchScript prints them. */
+#include "engine/core/memory.h"
+#include "engine/core/number.h"
+#include "engine/script/ir.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A text that grows. */
+typedef struct printer {
+    char *text;
+    size_t used, size;
+    bool failed;
+    const td_ir_graph **groups; /* that are named, in the order of their numbers */
+    int ngroups;
+} printer;
+
+static void add_bytes(printer *p, const char *bytes, size_t n) {
+    if (p->used + n + 1 > p->size) {
+        size_t size = 2 * (p->used + n) + 256;
+        char *larger = p->failed ? NULL : td_realloc(p->text, size);
+        if (!larger) {
+            p->failed = true;
+            return;
+        }
+        p->text = larger;
+        p->size = size;
+    }
+    memcpy(p->text + p->used, bytes, n);
+    p->used += n;
+    p->text[p->used] = 0;
+}
+
+TD_PRINTF(2, 3) static void add(printer *p, const char *format, ...) {
+    char buffer[1024];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(buffer, sizeof buffer, format, args);
+    va_end(args);
+    add_bytes(p, buffer, (size_t)n < sizeof buffer ? (size_t)n : sizeof buffer - 1);
+}
+
+/* ---- constants ---- */
+
+static void add_string(printer *p, const char *text) {
+    add(p, "\"");
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            add(p, "\\%c", c);
+        else if (c == '\n')
+            add(p, "\\n");
+        else if (c < 32 || c == 127)
+            add(p, "\\%03o", c);
+        else
+            add_bytes(p, text, 1);
+    }
+    add(p, "\"");
+}
+
+/* All digits that are needed, and a point where it would be read as an int. */
+static void add_float(printer *p, double value) {
+    char text[40];
+    if (isnan(value) || isinf(value)) {
+        add(p, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+        return;
+    }
+    for (int digits = 1; digits <= 17; digits++) {
+        td_number_print(text, sizeof text, "%.*g", digits, value);
+        if (td_number_read(text, NULL) == value)
+            break;
+    }
+    add(p, strpbrk(text, ".e") ? "%s" : "%s.", text);
+}
+
+/* A single element of the host as {1.5}, others without their elements. */
+static void add_tensor(printer *p, const td_tensor *x) {
+    bool shown = x->numel == 1 && x->layout == TD_STRIDED && td_tensor_device(x).type == TD_CPU;
+    double value = 0;
+    int64_t whole = 0;
+    if (!shown || td_tensor_item(x, &value) || td_tensor_item_int(x, &whole)) {
+        add(p, "<Tensor>");
+        return;
+    }
+    add(p, "{");
+    if (td_dtype_is_float((td_dtype)x->dtype))
+        add_float(p, value);
+    else
+        add(p, "%lld", (long long)whole);
+    add(p, "}");
+}
+
+static void add_constant(printer *p, td_value v) {
+    switch ((td_kind)v.kind) {
+    case TD_KIND_NIL:
+        return;
+    case TD_KIND_INT:
+        add(p, "%lld", (long long)v.i);
+        return;
+    case TD_KIND_BOOL:
+        add(p, "%d", v.b);
+        return;
+    case TD_KIND_FLOAT:
+        add_float(p, v.f);
+        return;
+    case TD_KIND_STRING:
+        add_string(p, v.string);
+        return;
+    case TD_KIND_DTYPE:
+        add_string(p, td_dtype_name(v.dtype));
+        return;
+    case TD_KIND_DEVICE:
+        add_string(p, td_device_name(v.device));
+        return;
+    case TD_KIND_TENSOR:
+        add_tensor(p, v.tensor);
+        return;
+    case TD_KIND_INTS:
+    case TD_KIND_FLOATS:
+        add(p, "[");
+        for (int k = 0; k < v.n; k++) {
+            add(p, k ? ", " : "");
+            if (v.kind == TD_KIND_INTS)
+                add(p, "%lld", (long long)v.ints[k]);
+            else
+                add_float(p, v.floats[k]);
+        }
+        add(p, "]");
+        return;
+    case TD_KIND_TENSORS:
+    case TD_KIND_GENERATOR:
+        add(p, "<Object>");
+        return;
+    }
+}
+
+/* ---- nodes ---- */
+
+static void indent(printer *p, int depth) {
+    for (int k = 0; k < depth; k++)
+        add(p, "  ");
+}
+
+static void add_type(printer *p, const td_ir_type *type) {
+    char text[512];
+    add(p, " : %s", td_ir_type_text(type, text, sizeof text));
+}
+
+static void add_values(printer *p, int n, td_ir_value *const *values) {
+    for (int k = 0; k < n; k++)
+        add(p, k ? ", %%%s" : "%%%s", values[k]->name);
+}
+
+/* The number of a group among those of this text; the same graph has the same. */
+static int number_of(printer *p, const td_ir_graph *group) {
+    for (int k = 0; k < p->ngroups; k++)
+        if (p->groups[k] == group)
+            return k;
+    const td_ir_graph **more = td_realloc(p->groups, sizeof *more * (size_t)(p->ngroups + 1));
+    if (!more) {
+        p->failed = true;
+        return 0;
+    }
+    p->groups = more;
+    p->groups[p->ngroups] = group;
+    return p->ngroups++;
+}
+
+static void add_name(printer *p, const td_ir_node *node) {
+    if (node->kind == TD_IR_OPERATOR)
+        add(p, "aten::%s%s", node->op->name, node->inplace ? "_" : "");
+    else
+        add(p, "%s", td_ir_kind_name((td_ir_kind)node->kind));
+    if (node->kind == TD_IR_FUSION_GROUP)
+        add(p, "_%d", number_of(p, node->subgraph));
+    if (node->kind == TD_IR_CONSTANT && node->constant.kind != TD_KIND_NIL) {
+        add(p, "[value=");
+        add_constant(p, node->constant);
+        add(p, "]");
+    }
+}
+
+static void add_place(printer *p, td_ir_place place) {
+    if (place.file)
+        add(p, place.column ? " # %s:%d:%d" : " # %s:%d", place.file, place.line, place.column);
+    add(p, "\n");
+}
+
+static void add_nodes(printer *p, const td_ir_block *block, int depth);
+
+static void add_block(printer *p, const td_ir_block *block, int number, int depth) {
+    indent(p, depth);
+    add(p, "block%d(", number);
+    for (int k = 0; k < block->ninputs; k++) {
+        add(p, k ? ", %%%s" : "%%%s", block->inputs[k]->name);
+        add_type(p, block->inputs[k]->type);
+    }
+    add(p, "):\n");
+    add_nodes(p, block, depth + 1);
+    indent(p, depth + 1);
+    add(p, "-> (");
+    add_values(p, block->noutputs, block->outputs);
+    add(p, ")\n");
+}
+
+static void add_node(printer *p, const td_ir_node *node, int depth) {
+    indent(p, depth);
+    for (int k = 0; k < node->noutputs; k++) {
+        add(p, k ? ", %%%s" : "%%%s", node->outputs[k]->name);
+        add_type(p, node->outputs[k]->type);
+    }
+    add(p, node->noutputs ? " = " : "");
+    add_name(p, node);
+    add(p, "(");
+    add_values(p, node->ninputs, node->inputs);
+    add(p, ")");
+    add_place(p, node->place);
+    for (int k = 0; k < node->nblocks; k++)
+        add_block(p, node->blocks[k], k, depth + 1);
+}
+
+static void add_nodes(printer *p, const td_ir_block *block, int depth) {
+    for (const td_ir_node *node = block->first; node; node = node->next)
+        add_node(p, node, depth);
+}
+
+/* `column` is where the inputs stand, one below another. */
+static void add_graph(printer *p, const td_ir_graph *g, int column) {
+    add(p, "graph(");
+    for (int k = 0; k < g->block->ninputs; k++) {
+        if (k)
+            add(p, ",\n%*s", column, "");
+        add(p, "%%%s", g->block->inputs[k]->name);
+        add_type(p, g->block->inputs[k]->type);
+    }
+    add(p, "):\n");
+    add_nodes(p, g->block, 1);
+    add(p, "  return (");
+    add_values(p, g->block->noutputs, g->block->outputs);
+    add(p, ")\n");
+}
+
+char *td_ir_print(const td_ir_graph *g) {
+    printer p = {.text = NULL};
+    add_graph(&p, g, 6);
+    for (int k = 0; k < p.ngroups && !p.failed; k++) { /* which may name more groups */
+        size_t before = p.used;
+        add(&p, "with %s_%d = ", td_ir_kind_name(TD_IR_FUSION_GROUP), k);
+        add_graph(&p, p.groups[k], (int)(p.used - before) + 6);
+    }
+    td_free(p.groups);
+    if (p.failed) {
+        td_free(p.text);
+        return NULL;
+    }
+    return p.text;
+}

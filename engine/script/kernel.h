@@ -1,0 +1,24 @@
+/* kernel.h: a fusion group as one program: one pass over memory, whatever its graph calls. */
+#ifndef TD_SCRIPT_KERNEL_H
+#define TD_SCRIPT_KERNEL_H
+
+#include "engine/script/ir.h"
+
+typedef struct td_script_kernel td_script_kernel;
+
+/* May a node stand in a group? It is a pointwise operator on tensors of one dtype, float32 or
+ * float64, whose other arguments are constants, as far as its types say. */
+bool td_script_kernel_takes(const td_ir_node *node);
+
+/* New, of a group's graph, which is borrowed for its life; EVALUE where a node can't be part of one
+ * program. */
+td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) TD_MUST_CHECK;
+void td_script_kernel_free(td_script_kernel *k); /* NULL is fine */
+
+/* Run it on inputs, borrowed; outputs are new. The bits are those of the operators one by one.
+ * *taken is false, and nothing is done, where these inputs need the operators themselves: other
+ * dtypes, layouts or devices, results of several shapes, calls that are recorded or cast. */
+td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs, td_value *outputs,
+                               bool *taken) TD_MUST_CHECK;
+
+#endif

@@ -1,0 +1,276 @@
+/* trace.c: calls become nodes after they have run.
+ *
+ * A tensor that was seen is held until the end, so that its address is its name.
+ */
+#include "engine/script/trace.h"
+
+#include "engine/core/map.h"
+#include "engine/core/memory.h"
+#include "engine/core/modes.h"
+
+#include <string.h>
+
+/* What a tensor is in the graph now. */
+typedef struct seen {
+    struct seen *next;
+    td_tensor *tensor; /* held */
+    td_ir_value *value;
+} seen;
+
+struct td_trace {
+    td_dispatcher dispatcher; /* first, so that a call finds the trace */
+    td_ir_graph *graph;
+    td_map tensors; /* of seen */
+    seen *all;
+    void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place);
+    void *ctx;
+    td_status failed; /* of what can't be recorded; its message */
+    char why[256];
+};
+
+/* ---- tensors ---- */
+
+static bool is_of(const void *entry, const void *tensor) {
+    return ((const seen *)entry)->tensor == tensor;
+}
+
+static seen *find(const td_trace *t, const td_tensor *x) {
+    return td_map_find(&t->tensors, td_hash_address(x), is_of, x);
+}
+
+/* From here on the tensor is that value. */
+static void remember(td_trace *t, td_tensor *x, td_ir_value *value) {
+    seen *s = find(t, x);
+    if (!s) {
+        s = td_ir_alloc(t->graph, sizeof *s);
+        if (!s || td_map_add(&t->tensors, td_hash_address(x), s)) {
+            t->graph->failed = true;
+            return;
+        }
+        *s = (seen){.next = t->all, .tensor = td_retain(x)};
+        t->all = s;
+    }
+    s->value = value;
+}
+
+static td_ir_value *value_of(td_trace *t, td_tensor *x) {
+    seen *s = find(t, x);
+    if (s)
+        return s->value;
+    td_ir_value *value = td_ir_add_constant(t->graph->block, TD_T(x));
+    remember(t, x, value);
+    return value;
+}
+
+/* ---- arguments ---- */
+
+static void refuse(td_trace *t, const char *why) {
+    if (t->failed)
+        return;
+    t->failed = TD_EVALUE;
+    strncpy(t->why, why, sizeof t->why - 1);
+}
+
+/* A tensor; one of indices that count from 1 as they are from 0. */
+static td_ir_value *add_tensor(td_trace *t, td_tensor *x, bool from_one) {
+    td_ir_value *value = x ? value_of(t, x) : td_ir_add_constant(t->graph->block, TD_NIL);
+    if (!from_one || !value)
+        return value;
+    td_ir_node *node = td_ir_append(t->graph->block, TD_IR_OPERATOR, 1, &value, 1, &value->type);
+    if (!node)
+        return NULL;
+    node->op = TD_OP(from_one_based);
+    return node->outputs[0];
+}
+
+static td_ir_value *add_list(td_trace *t, const td_value *v) {
+    const td_ir_type *part = td_ir_simple_type(TD_IR_TENSOR);
+    td_ir_value **parts = td_ir_alloc(t->graph, sizeof *parts * (size_t)(v->n ? v->n : 1));
+    bool holes = false;
+    for (int k = 0; parts && k < v->n; k++) {
+        parts[k] = add_tensor(t, v->tensors[k], v->from_one >> (k & 15) & 1);
+        holes |= !v->tensors[k];
+    }
+    if (holes)
+        part = td_ir_type_of_parts(t->graph, TD_IR_OPTIONAL, 1, &part);
+    const td_ir_type *list = td_ir_type_of_parts(t->graph, TD_IR_LIST, 1, &part);
+    td_ir_node *node =
+        parts ? td_ir_append(t->graph->block, TD_IR_LIST_CONSTRUCT, v->n, parts, 1, &list) : NULL;
+    return node ? node->outputs[0] : NULL;
+}
+
+static td_ir_value *add_argument(td_trace *t, const td_value *v) {
+    if (v->kind == TD_KIND_TENSOR)
+        return add_tensor(t, v->tensor, v->from_one & 1);
+    if (v->kind == TD_KIND_TENSORS)
+        return add_list(t, v);
+    if (v->kind == TD_KIND_GENERATOR) {
+        refuse(t, "a call draws from a generator of its own: no graph can hold that");
+        return td_ir_add_constant(t->graph->block, TD_NIL);
+    }
+    return td_ir_add_constant(t->graph->block, *v);
+}
+
+/* ---- results ---- */
+
+/* The node's outputs are the call's results. */
+static void name_results(td_trace *t, td_call *call, td_ir_node *node) {
+    const td_op *op = node->op;
+    if (op->result_type == TD_RESULT_TENSORS) {
+        const td_ir_type **types = td_ir_alloc(t->graph, sizeof *types * (size_t)(call->nlist + 1));
+        for (int k = 0; types && k < call->nlist; k++)
+            types[k] = td_ir_type_of_tensor(t->graph, call->list[k]);
+        td_ir_node *each = types ? td_ir_append(t->graph->block, TD_IR_LIST_UNPACK, 1,
+                                                node->outputs, call->nlist, types)
+                                 : NULL;
+        for (int k = 0; each && k < call->nlist; k++)
+            remember(t, call->list[k], each->outputs[k]);
+        return;
+    }
+    for (int k = 0; k < node->noutputs; k++)
+        if (call->out[k])
+            remember(t, call->out[k], node->outputs[k]);
+}
+
+/* What out= was given holds the results from here on. */
+static void add_copies(td_trace *t, td_call *call, td_ir_value *const *results) {
+    for (int k = 0; k < call->ngiven; k++) {
+        td_ir_value *values[2] = {value_of(t, call->given[k]), results[k]};
+        const td_ir_type *type = td_ir_type_of_tensor(t->graph, call->given[k]);
+        td_ir_node *copy =
+            td_ir_append(t->graph->block, TD_IR_OPERATOR, TD_OP(copy_)->nparams, values, 1, &type);
+        if (!copy)
+            return;
+        copy->op = TD_OP(copy_);
+        remember(t, call->given[k], copy->outputs[0]);
+    }
+}
+
+static int types_of(td_trace *t, const td_op *op, const td_call *call,
+                    const td_ir_type *types[TD_MAX_RESULTS]) {
+    const td_ir_type *tensor = td_ir_simple_type(TD_IR_TENSOR);
+    switch ((td_result_type)op->result_type) {
+    case TD_RESULT_TENSOR:
+        for (int k = 0; k < op->nresults; k++)
+            types[k] = call->out[k] ? td_ir_type_of_tensor(t->graph, call->out[k])
+                                    : td_ir_simple_type(TD_IR_NONE);
+        return op->nresults;
+    case TD_RESULT_TENSORS:
+        types[0] = td_ir_type_of_parts(t->graph, TD_IR_LIST, 1, &tensor);
+        return 1;
+    case TD_RESULT_NUMBER:
+        types[0] = td_ir_simple_type(TD_IR_NUMBER);
+        return 1;
+    case TD_RESULT_BOOL:
+        types[0] = td_ir_simple_type(TD_IR_BOOL);
+        return 1;
+    case TD_RESULT_NOTHING:
+        break;
+    }
+    return 0;
+}
+
+static td_ir_node *add_node(td_trace *t, const td_op *op, const td_call *call,
+                            td_ir_value *const *arguments) {
+    const td_ir_type *types[TD_MAX_RESULTS];
+    td_ir_node *node = td_ir_append(t->graph->block, TD_IR_OPERATOR, op->nparams, arguments,
+                                    types_of(t, op, call, types), types);
+    if (!node)
+        return NULL;
+    node->op = op;
+    node->inplace = call->inplace && op->inplace_name;
+    if (t->place)
+        t->place(t->ctx, t->graph, &node->place);
+    return node;
+}
+
+/* ---- calls ---- */
+
+static td_status run_call(const td_dispatcher *self, td_call *call) {
+    td_trace *t = (td_trace *)self;
+    const td_op *op = call->op; /* the one that was asked for, of which a variant may run */
+    td_ir_value *arguments[TD_MAX_PARAMS];
+    td_modes_current.dispatcher = NULL; /* a composite is one node */
+    td_status status = td_op_run(call);
+    td_modes_current.dispatcher = self;
+    if (status || t->graph->failed)
+        return status;
+    for (int k = 0; k < op->nparams; k++)
+        arguments[k] = add_argument(t, &call->args[k]);
+    td_ir_node *node = add_node(t, op, call, arguments);
+    if (!node)
+        return TD_OK; /* td_trace_end says so */
+    if (call->ngiven && !call->inplace)
+        add_copies(t, call, node->outputs);
+    else
+        name_results(t, call, node);
+    return TD_OK;
+}
+
+/* ---- begin and end ---- */
+
+static void free_trace(td_trace *t) {
+    for (seen *s = t->all; s; s = s->next)
+        td_release(s->tensor);
+    td_map_clear(&t->tensors);
+    td_ir_graph_release(t->graph);
+    td_free(t);
+}
+
+td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *names,
+                         void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place), void *ctx,
+                         td_trace **out) {
+    *out = NULL;
+    if (td_modes_current.dispatcher)
+        return td_fail(TD_EVALUE, "calls are being recorded already: one trace at a time");
+    td_trace *t = td_calloc(1, sizeof *t);
+    if (!t || !(t->graph = td_ir_graph_new())) {
+        td_free(t);
+        return td_fail(TD_ENOMEM, "out of memory for a graph");
+    }
+    t->dispatcher.call = run_call;
+    t->place = place;
+    t->ctx = ctx;
+    td_status status = TD_OK;
+    for (int k = 0; k < n && status == TD_OK; k++) {
+        if (find(t, inputs[k]))
+            status = td_fail(TD_EVALUE, "input %d stands twice among the inputs", k + 1);
+        else
+            remember(t, inputs[k],
+                     td_ir_add_input(t->graph->block, td_ir_type_of_tensor(t->graph, inputs[k]),
+                                     names ? names[k] : NULL));
+    }
+    if (status == TD_OK)
+        status = td_ir_status(t->graph);
+    if (status) {
+        free_trace(t);
+        return status;
+    }
+    td_modes_current.dispatcher = &t->dispatcher;
+    *out = t;
+    return TD_OK;
+}
+
+void td_trace_abandon(td_trace *t) {
+    if (!t)
+        return;
+    if (td_modes_current.dispatcher == &t->dispatcher)
+        td_modes_current.dispatcher = NULL;
+    free_trace(t);
+}
+
+td_status td_trace_end(td_trace *t, int n, td_tensor *const *outputs, td_ir_graph **out) {
+    *out = NULL;
+    td_ir_value **values = td_ir_alloc(t->graph, sizeof *values * (size_t)(n ? n : 1));
+    for (int k = 0; values && k < n; k++)
+        values[k] = value_of(t, outputs[k]);
+    if (values)
+        td_ir_set_outputs(t->graph->block, n, values);
+    td_status status = td_ir_status(t->graph);
+    if (status == TD_OK && t->failed)
+        status = td_fail(t->failed, "%s", t->why);
+    if (status == TD_OK)
+        *out = td_ir_graph_retain(t->graph);
+    td_trace_abandon(t);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* trace.h: graphs of the calls that a thread makes. */
+#ifndef TD_SCRIPT_TRACE_H
+#define TD_SCRIPT_TRACE_H
+
+#include "engine/script/ir.h"
+
+typedef struct td_trace td_trace;
+
+/* Begin to record the calls of operators that this thread makes, under the dispatcher of its modes,
+ * while they run as they would. The graph's inputs are these n tensors, no two the same, under
+ * these names (NULL: numbers). What else the calls read is constant: tensors by reference, numbers
+ * and lists by value. Written in place, a tensor is another value from there on. `place`, where it
+ * is not NULL, is asked for the place of each call.
+ *
+ * EVALUE: a trace is being made already, or an input stands twice. */
+td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *names,
+                         void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place), void *ctx,
+                         td_trace **out) TD_MUST_CHECK;
+
+/* End it: the graph, new, whose outputs are these tensors. The trace is gone, also after a failure:
+ * ENOMEM, or what a call did that no graph can hold. */
+td_status td_trace_end(td_trace *t, int n, td_tensor *const *outputs,
+                       td_ir_graph **out) TD_MUST_CHECK;
+/* End it without a graph; NULL does nothing. */
+void td_trace_abandon(td_trace *t);
+
+#endif
