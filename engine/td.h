@@ -39,6 +39,7 @@
 #include "engine/io/npy.h"
 #include "engine/io/read_range.h"
 #include "engine/io/safetensors.h"
+#include "engine/ops/help.h"
 #include "engine/ops/index/index.h"
 #include "engine/ops/language/schema.h"
 #include "engine/ops/op.h"

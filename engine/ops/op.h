@@ -249,6 +249,10 @@ struct td_op {
     /* Written by the family. */
     const char *schema;
     const char *doc;                      /* one line, ends with a full stop */
+    const char *shapes;                   /* of arguments and results, in help.h's language; NULL
+                                             where the kind of the row says them */
+    const char *notes;                    /* errors that matter, and what differs from PyTorch;
+                                             sentences, or NULL */
     td_rule_fn rule;                      /* with kernels; or NULL with `run` */
     td_kernel_fn kernel;                  /* makes a plan, hands it to the device (TD_RUN) */
     td_kernel_fn run;                     /* instead of rule and kernel: makes call->out itself.

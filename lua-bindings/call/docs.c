@@ -3,6 +3,7 @@
 #include "lua-bindings/modules/modules.h"
 
 #include "engine/core/number.h"
+#include "engine/ops/help.h"
 #include "engine/ops/language/schema.h"
 
 #include <stdio.h>
@@ -155,8 +156,16 @@ static void set_autocast(lua_State *L, const td_autocast *autocast) {
     lua_setfield(L, -2, "autocast");
 }
 
+/* What help says besides: shapes, dtypes and notes. */
+static void set_help(lua_State *L, const td_op *op) {
+    char text[TD_HELP_TEXT];
+    set_string(L, "shapes", td_help_shapes(op, text));
+    set_string(L, "dtypes", td_help_dtypes(op, text));
+    set_string(L, "notes", op->notes);
+}
+
 static void push_operator_doc(lua_State *L, const td_op *op) {
-    lua_createtable(L, 0, 16);
+    lua_createtable(L, 0, 32);
     set_string(L, "name", op->name);
     tide_push_signature(L, op, op->name);
     lua_setfield(L, -2, "signature");
@@ -170,6 +179,7 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
     if (!op->family) /* no operator */
         return;
     set_string(L, "family", op->family);
+    set_help(L, op);
     set_autocast(L, &op->autocast);
     set_flag(L, "by_elements", op->flags & TD_OP_BY_ELEMENTS);
     set_flag(L, "differentiable",
