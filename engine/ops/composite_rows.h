@@ -5,12 +5,12 @@
 
 #include "engine/ops/pointwise/pointwise.h"
 
-/* A loss that users call. */
-#define LOSS(name, parameters, text, expression) LOSS_AS(0, name, parameters, text, expression)
-#define LOSS_AS(more, name, parameters, text, expression)                                          \
+/* A loss that users call: its expression, behind which may stand what else its row has. */
+#define LOSS(name, parameters, text, ...) LOSS_AS(0, name, parameters, text, __VA_ARGS__)
+#define LOSS_AS(more, name, parameters, text, ...)                                                 \
     TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
                          .doc = text,                                                              \
-                         .formula = expression,                                                    \
+                         .formula = __VA_ARGS__,                                                   \
                          .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},                         \
                          .flags = TD_OP_FUNCTION_ONLY | TD_OP_ANY_BASE | (more)}
 /* A step of one. */

@@ -251,6 +251,8 @@ struct td_op {
     const char *doc;                      /* one line, ends with a full stop */
     const char *shapes;                   /* of arguments and results, in help.h's language; NULL
                                              where the kind of the row says them */
+    const char *takes;                    /* dtypes of its tensors in words (help.h); NULL where
+                                             `dtypes` or the kind of the row says them */
     const char *notes;                    /* errors that matter, and what differs from PyTorch;
                                              sentences, or NULL */
     td_rule_fn rule;                      /* with kernels; or NULL with `run` */

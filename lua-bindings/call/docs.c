@@ -29,7 +29,8 @@ static void add_ints(luaL_Buffer *b, const td_value *v, bool counted) {
 static void add_default(luaL_Buffer *b, const td_param *p) {
     char text[32];
     const td_value *v = &p->preset;
-    bool counted = p->type == TD_PARAM_DIM || p->type == TD_PARAM_DIMS || p->type == TD_PARAM_INDEX;
+    bool counted = p->type == TD_PARAM_DIM || p->type == TD_PARAM_INDEX ||
+                   (p->type == TD_PARAM_DIMS && !p->alone); /* an int|dim[] counts dims */
     luaL_addchar(b, '=');
     switch ((td_kind)v->kind) {
     case TD_KIND_NIL:
@@ -161,7 +162,7 @@ static void set_help(lua_State *L, const td_op *op) {
     char text[TD_HELP_TEXT];
     set_string(L, "shapes", td_help_shapes(op, text));
     set_string(L, "dtypes", td_help_dtypes(op, text));
-    set_string(L, "notes", op->notes);
+    set_string(L, "notes", td_help_notes(op, text));
 }
 
 static void push_operator_doc(lua_State *L, const td_op *op) {

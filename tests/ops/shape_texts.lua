@@ -233,7 +233,7 @@ local function normal(parameter, value)
             all[k] = value
         end
         return all
-    elseif parameter.type:find "%[%]" and type(value) == "number" then
+    elseif parameter.type:find "%[%]" and not parameter.type:find "^int|" and type(value) == "number" then
         return { value }
     end
     return value
@@ -378,7 +378,7 @@ local function text_of(sizes)
 end
 
 -- What names mean in a call: what was found before, definitions, arguments (tensors as their shapes), functions.
-local function environment(known, named)
+local function environment(known, named, meanings)
     local found, env = {}, nil
     local function argument(value)
         if tide.is_tensor(value) then
@@ -395,6 +395,10 @@ local function environment(known, named)
     env = setmetatable({}, { __index = function(_, name)
         if found[name] ~= nil then
             return found[name]
+        elseif meanings[name] then
+            return meanings[name](named)
+        elseif known.words[name] then
+            return nil
         elseif known.formulas[name] then
             return known.formulas[name](env)()
         elseif named[name] ~= nil then
@@ -435,7 +439,7 @@ local function list_of(dim, at, is_result)
         return value_of(dim.formula, at)
     end
     local value = at.found[dim.name .. "..."] or at.known.formulas[dim.name] and at.env[dim.name]
-    if value == nil and not at.known.words[dim.name] and dim.name ~= "..." then
+    if value == nil and dim.name ~= "..." then
         value = at.env[dim.name]
     end
     return type(value) == "table" and value or nil
@@ -449,6 +453,7 @@ local function is_size(dim, size, at)
         return tonumber(dim.text) == size
     end
     local value = at.env[dim.name]
+    value = type(value) == "table" and at.part and value[at.part] or value -- a size for each part
     if type(value) ~= "number" and not (value == false) then
         at.found[dim.name], value = size, size
     end
@@ -484,7 +489,7 @@ local function match_dims(shape, sizes, at, is_result)
         elseif lists[k] then
             for _, size in ipairs(lists[k]) do
                 d = d + 1
-                if size >= 0 and size ~= sizes[d] then
+                if size ~= sizes[d] then
                     return false
                 end
             end
@@ -554,7 +559,8 @@ end
 
 -- For each in a list what stands in words is its own.
 local function match_each(shape, list, at, is_result)
-    for _, x in ipairs(list) do
+    for k, x in ipairs(list) do
+        at.part = is_result and k
         for name in pairs(at.known.words) do
             at.found[name], at.found[name .. "..."] = nil, nil
         end
@@ -580,9 +586,9 @@ local function fits(operand, value, at)
 end
 
 -- The case of a call, and what it has found; or nil.
-local function find_case(known, named)
+local function find_case(known, named, meanings)
     for _, case in ipairs(known.cases) do
-        local at = environment(known, named)
+        local at = environment(known, named, meanings)
         local good = true
         for _, late in ipairs { false, true } do -- what is broadcast to a shape after what gives it
             for _, operand in ipairs(case.operands) do
@@ -590,6 +596,8 @@ local function find_case(known, named)
                 local is_given = tide.is_tensor(value) or (operand.list and type(value) == "table")
                 if good and operand.to == late and is_given then
                     good = fits(operand, value, at)
+                elseif good and not late and not operand.to and type(value) == "number" and #operand.shape == 1 and operand.shape[1].name == "..." then
+                    good = match(operand.shape, {}, at) -- as a tensor without dims
                 end
             end
         end
@@ -616,14 +624,32 @@ local function show(values, n)
     return table.concat(parts, ", ")
 end
 
---- check(op, known, args, results): is the text true of this call? `results` are packed.
-function texts.check(op, known, args, results)
+-- Results that are asked for by an option return_NAME are left out where it is false.
+local function asked_for(op, named, results)
+    local parts, k = {}, 0
+    for name in op.signature:match("%->(.*)$"):gmatch "Tensor ([%w_]+)" do
+        local option = named["return_" .. name]
+        if option == nil then
+            option = named["return_" .. name:match "^[^_]*"]
+        end
+        k = k + 1
+        if option ~= false then
+            parts[#parts + 1] = results[k]
+        end
+    end
+    return #parts > 0 and parts or results
+end
+
+--- check(op, known, args, results, meanings): is the text true of this call? `results` are packed; `meanings` has
+-- functions of the arguments by name for what the text explains in words.
+function texts.check(op, known, args, results, meanings)
     local named = by_name(parameters_of(op.signature), args)
-    local case, at = find_case(known, named)
+    local case, at = find_case(known, named, meanings)
     if not case then
         error(("%s of %s fits no case of '%s'"):format(op.name, show(args, args.n or #args), op.shapes), 0)
     end
-    local list = case.results[1]
+    local wanted = asked_for(op, named, case.results)
+    local list = wanted[1]
     if list and list.list then
         local all = type(results[1]) == "table" and not tide.is_tensor(results[1]) and results[1] or results
         if not match_each(list.shape, all, at, true) then
@@ -631,11 +657,11 @@ function texts.check(op, known, args, results)
         end
         return
     end
-    if results.n > #case.results then
+    if results.n > #wanted then
         error(("%s gives %d results, not '%s'"):format(op.name, results.n, op.shapes), 0)
     end
     for k = 1, results.n do
-        if results[k] ~= nil and not check_result(case.results[k], results[k], at) then
+        if results[k] ~= nil and not check_result(wanted[k], results[k], at) then
             error(("%s of %s gives %s, not '%s'"):format(op.name, show(args, args.n or #args), show(results, results.n),
                 op.shapes), 0)
         end

@@ -304,6 +304,8 @@ static td_status kernel_from_one_based(td_call *call) {
 TD_OPERATOR(gather) = {
     .schema = "(Tensor x, dim dim, index Tensor index, *, bool sparse_grad=false) -> Tensor",
     .doc = "For each place of index the element of x that it names along a dim.",
+    .shapes = "x (...), index (places...) -> (places...); places: as many dims as x has, but at "
+              "dim none larger",
     .rule = rule_gather,
     .kernel = kernel_gather,
     .dtypes = TD_DTYPES_ALL,
@@ -316,6 +318,8 @@ TD_OPERATOR(scatter) = {
               "\"add\"|\"multiply\"? reduce=nil) -> Tensor",
     .doc =
         "x with src written to the places that index names along a dim; or added, or multiplied.",
+    .shapes = "x (...), index (places...), src (values...) -> (...); places: as many dims as x "
+              "has, but at dim none larger; values: no dim smaller than of places",
     .rule = rule_scatter,
     .kernel = kernel_scatter,
     .dtypes = TD_DTYPES_ALL,
@@ -360,6 +364,8 @@ TD_OPERATOR(scatter_combine) = {
 TD_OPERATOR(scatter_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",
     .doc = "x with src added at the places that index names along a dim.",
+    .shapes = "x (...), index (places...), src (values...) -> (...); places: as many dims as x "
+              "has, but at dim none larger; values: no dim smaller than of places",
     .rule = rule_scatter_add,
     .kernel = kernel_scatter,
     .dtypes = TD_DTYPES_ALL,
@@ -377,6 +383,8 @@ TD_OPERATOR(gather_within) = {
 TD_OPERATOR(one_hot) = {
     .schema = "(class Tensor x, int num_classes=-1) -> Tensor",
     .doc = "A row for each class label: 1 at the label, 0 elsewhere.",
+    .shapes =
+        "x (...) -> (..., num_classes) if num_classes >= 0 | -> (..., n); n: the largest class",
     .run = run_one_hot,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };

@@ -659,6 +659,8 @@ TD_OPERATOR(index_write_) = {
 TD_OPERATOR(index_select) = {
     .schema = "(Tensor x, dim dim, index Tensor index) -> Tensor",
     .doc = "The places along a dim that index names.",
+    .shapes =
+        "x (...), index (n) -> (...) with n at dim | x (...), index () -> (...) with 1 at dim",
     .run = run_index_select,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
@@ -666,12 +668,16 @@ TD_OPERATOR(index_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source, *, "
               "number alpha=1) -> Tensor",
     .doc = "Add alpha * source to the places along a dim that index names.",
+    .shapes = "x (...), index (n), source (...) with n at dim -> (...)",
+    .takes = "any, one dtype; index integers",
     .run = run_index_add,
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_copy) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source) -> Tensor",
     .doc = "Write source to the places along a dim that index names.",
+    .shapes = "x (...), index (n), source (...) with n at dim -> (...)",
+    .takes = "any, one dtype; index integers",
     .run = run_index_copy,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
@@ -679,24 +685,28 @@ TD_OPERATOR(index_copy) = {
 TD_OPERATOR(index_fill) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number value) -> Tensor",
     .doc = "Write one value to the places along a dim that index names.",
+    .shapes = "x (...), index (n), value () -> (...)",
     .run = run_index_fill,
     .flags = TD_OP_INPLACE | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(take) = {
     .schema = "(Tensor x, index Tensor index) -> Tensor",
     .doc = "Elements by their places in row-major order.",
+    .shapes = "x (...), index (places...) -> (places...)",
     .formula = "advanced_index(reshape(x, -1), {index})",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(masked_fill) = {
     .schema = "(Tensor x, Tensor mask, Tensor|number value) -> Tensor",
     .doc = "One value where the mask is true, x elsewhere.",
+    .shapes = "x (*), mask (*), value () -> (*)",
     .run = run_masked_fill,
     .flags = TD_OP_INPLACE,
 };
 TD_OPERATOR(masked_select) = {
     .schema = "(Tensor x, Tensor mask) -> Tensor",
     .doc = "The elements where the mask is true, as one row.",
+    .shapes = "x (*), mask (*) -> (n); n: how often mask is true",
     .run = run_masked_select,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
@@ -705,6 +715,7 @@ TD_OPERATOR(nonzero) = {
     .doc =
         "Places of the elements different from zero, one row of indices each; as_tuple: a list of "
         "the indices along each dim.",
+    .shapes = "x (...) -> {(n)} if as_tuple | -> (n, #x); n: how many elements are not 0",
     .run = run_nonzero,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };

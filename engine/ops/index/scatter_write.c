@@ -301,6 +301,9 @@ TD_OPERATOR(scatter_reduce) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor src, " REDUCE ", *, "
               "bool include_self=true) -> Tensor",
     .doc = "x with what src brings to the places that index names along a dim reduced there.",
+    .shapes = "x (...), index (places...), src (values...) -> (...); places: as many dims as x "
+              "has, but at dim none larger; values: no dim smaller than of places",
+    .takes = "any, one dtype; index integers",
     .run = run_scatter_reduce,
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT | TD_OP_ANY_BASE,
 };
@@ -308,12 +311,18 @@ TD_OPERATOR(index_reduce) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source, "
               "\"prod\"|\"mean\"|\"amax\"|\"amin\" reduce, *, bool include_self=true) -> Tensor",
     .doc = "x with the rows of source reduced at the places along a dim that index names.",
+    .shapes = "x (...), index (n), source (...) with n at dim -> (...)",
+    .takes = "any, one dtype; index integers",
     .run = run_index_reduce,
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_put) = {
     .schema = "(Tensor x, index Tensor?[] indices, Tensor values, bool accumulate=false) -> Tensor",
     .doc = "Write values to the places that index tensors and masks name, or add them there.",
+    .shapes =
+        "x (...), indices {(places...)}, values (elements...) -> (...); places: any, which are "
+        "broadcast, or of a mask those that it covers; elements: broadcast to what x[indices] is",
+    .takes = "any, one dtype; indices integers, or masks",
     .run = run_index_put,
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE | TD_OP_ANY_BASE,
@@ -321,24 +330,32 @@ TD_OPERATOR(index_put) = {
 TD_OPERATOR(put) = {
     .schema = "(Tensor x, index Tensor index, Tensor source, bool accumulate=false) -> Tensor",
     .doc = "Write source to places in row-major order, or add it there.",
+    .shapes =
+        "x (...), index (places...), source (elements...) -> (...); elements: as many as places",
+    .takes = "any, one dtype; index integers",
     .run = run_put,
     .flags = TD_OP_INPLACE | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(masked_scatter) = {
     .schema = "(Tensor x, Tensor mask, Tensor source) -> Tensor",
     .doc = "x with the elements of source, in their order, where the mask is true.",
+    .shapes =
+        "x (*), mask (*), source (elements...) -> (*); elements: at least as many as mask is true",
     .run = run_masked_scatter,
     .flags = TD_OP_INPLACE,
 };
 TD_OPERATOR(take_along_dim) = {
     .schema = "(Tensor x, index Tensor indices, dim? dim=nil) -> Tensor",
     .doc = "gather with broadcasting; without a dim of the flattened tensors.",
+    .shapes = "x (...), indices (places...) -> (numel(indices)) if dim == nil | -> (sizes...); "
+              "sizes: those of indices, broadcast with x's but at dim",
     .run = run_take_along_dim,
     .flags = TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(argwhere) = {
     .schema = "(Tensor x) -> index Tensor",
     .doc = "Places of the elements different from zero, one row of indices each.",
+    .shapes = "x (...) -> (n, #x); n: how many elements are not 0",
     .formula = "nonzero(x)",
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };

@@ -430,6 +430,9 @@ done:
 TD_OPERATOR(inner) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Products summed over the last dims of both; of a 0-dim tensor the product.",
+    .shapes = "x (a..., k), y (b..., k) -> (a..., b...) | x (a...), y () -> (a...) | x (), y "
+              "(b...) -> (b...)",
+    .takes = "floating and integers, one dtype",
     .formula = "if(x.ndim == 0 or y.ndim == 0, x * y, tensordot(x, y, {-1}, {-1}))",
     .flags = TD_OP_OUT,
 };
@@ -437,6 +440,8 @@ TD_OPERATOR(vdot) = {
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "dot, which for real numbers is the same.",
+    .shapes = "x (n), y (n) -> ()",
+    .takes = "floating and integers, one dtype",
     .formula = "dot(x, y)",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -444,6 +449,8 @@ TD_OPERATOR(linalg_vecdot) = {
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
     .doc = "Inner products of the vectors along a dim, which broadcast.",
+    .shapes = "x (*), y (*) -> (*) without dim",
+    .takes = "floating, promoted",
     .run = run_vecdot,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -452,6 +459,8 @@ TD_OPERATOR(addr) = {
     .schema = "(Tensor input, Tensor vec1, Tensor vec2, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (all products of elements of vec1 and vec2).",
+    .shapes = "input to (n, m), vec1 (n), vec2 (m) -> (n, m)",
+    .takes = "any, promoted",
     .run = run_addr,
     .flags = TD_OP_INPLACE | TD_OP_OUT,
 };
@@ -459,6 +468,8 @@ TD_OPERATOR(addbmm) = {
     .schema = "(Tensor input, Tensor batch1, Tensor batch2, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (the sum of batch1's matrices times batch2's).",
+    .shapes = "input to (n, m), batch1 (b, n, k), batch2 (b, k, m) -> (n, m)",
+    .takes = "floating and integers, one dtype",
     .run = run_addbmm,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -466,6 +477,8 @@ TD_OPERATOR(addbmm) = {
 TD_OPERATOR(kron) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Kronecker's product: every element of x times the whole y.",
+    .shapes = "x (a...), y (b...) -> (times(x, y)...)",
+    .takes = "any, promoted",
     .run = run_kron,
     .flags = TD_OP_OUT,
 };
@@ -488,12 +501,16 @@ TD_OPERATOR(cross_of) = {
 TD_OPERATOR(linalg_cross) = {
     .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
     .doc = "Cross products of the vectors of three elements along a dim; other dims broadcast.",
+    .shapes = "x (*), y (*) -> (*)",
+    .takes = "floating and integers, promoted",
     .run = run_linalg_cross,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(cross) = {
     .schema = "(Tensor x, Tensor y, dim? dim=nil) -> Tensor",
     .doc = "Cross products along a dim of size 3, the first such where none is given.",
+    .shapes = "x (*), y (*) -> (*)",
+    .takes = "floating and integers, promoted",
     .run = run_cross,
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -502,6 +519,10 @@ TD_OPERATOR(linalg_multi_dot) = {
     .schema = "(Tensor[] tensors) -> Tensor",
     .doc =
         "The product of two matrices or more in the cheapest order; vectors may stand at the ends.",
+    .shapes =
+        "tensors {(sizes...)} -> (ends...); sizes: of matrices, the first and last of which may be "
+        "vectors; ends: rows of the first, columns of the last, which a vector has not",
+    .takes = "floating and integers, one dtype",
     .run = run_multi_dot,
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -509,6 +530,9 @@ TD_OPERATOR(linalg_multi_dot) = {
 TD_OPERATOR(chain_matmul) = {
     .schema = "(Tensor... matrices) -> Tensor",
     .doc = "The product of matrices in the cheapest order.",
+    .shapes = "matrices {(n, m)} -> (matrices[1][1], matrices[-1][2]); n: m of the one before; m: "
+              "its own",
+    .takes = "floating and integers, one dtype",
     .run = run_chain_matmul,
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY,
@@ -516,12 +540,16 @@ TD_OPERATOR(chain_matmul) = {
 TD_OPERATOR(matrix_power) = {
     .schema = "(Tensor x, int n) -> Tensor",
     .doc = "Square matrices to a power; a negative one is that of their inverses.",
+    .shapes = "x (..., m, m) -> (..., m, m)",
+    .takes = "floating and integers",
     .run = run_matrix_power,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_matrix_power) = {
     .schema = "(Tensor x, int n) -> Tensor",
     .doc = "Another name for matrix_power.",
+    .shapes = "x (..., m, m) -> (..., m, m)",
+    .takes = "floating and integers",
     .formula = "matrix_power(x, n)",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -640,6 +668,8 @@ TD_OPERATOR(cdist) = {
         "\"donot_use_mm_for_euclid_dist\" compute_mode=\"use_mm_for_euclid_dist_if_necessary\") "
         "-> Tensor",
     .doc = "Distances by the p-norm between all rows of x1 and all rows of x2.",
+    .shapes = "x1 (*, n, k), x2 (*, m, k) -> (*, n, m)",
+    .takes = "floating, one dtype",
     .formula = "if(x1.ndim < 2 or x2.ndim < 2 or x1.size(-1) ~= x2.size(-1),"
                "   error(\"needs rows of one length, got shapes % and %\", x1.shape, x2.shape),"
                "   if(x1.size(-1) == 0, sum(unsqueeze(x1, -2) - unsqueeze(x2, -3), -1),"

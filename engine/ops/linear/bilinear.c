@@ -42,6 +42,8 @@ done:
 TD_OPERATOR(bilinear) = {
     .schema = "(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=nil) -> Tensor",
     .doc = "input1 (..., I) weight (O, I, J) input2 (..., J), plus bias.",
+    .shapes = "input1 (..., I), input2 (..., J), weight (O, I, J), bias (O) -> (..., O)",
+    .takes = "floating and integers, one dtype",
     .run = run_bilinear,
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_FUNCTION_ONLY,

@@ -510,6 +510,9 @@ TD_OPERATOR(einsum) = {
     .schema = "(str equation, Tensor... operands) -> Tensor",
     .doc =
         "Sums of products by Einstein's convention: \"bij,bjk->bik\"; \"...\" stands for any dims.",
+    .shapes = "operands {(sizes...)} -> (result...); sizes: one for each letter of the operand in "
+              "the equation; result: one for each letter behind the arrow",
+    .takes = "floating and integers, one dtype",
     .run = run_einsum,
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY,
@@ -518,6 +521,9 @@ TD_OPERATOR(tensordot) = {
     .schema = "(Tensor a, Tensor b, int|dim[] dims=2, dim[]? dims_b=nil) -> Tensor",
     .doc = "Products summed over so many of the last dims of a and the first of b, or over dims of "
            "both.",
+    .shapes = "a (left...), b (right...) -> (sizes...); sizes: left without the summed dims, then "
+              "right without them",
+    .takes = "floating and integers, one dtype",
     .run = run_tensordot,
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,

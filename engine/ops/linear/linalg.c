@@ -502,6 +502,8 @@ TD_OPERATOR(linalg_inv_ex) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> (Tensor inverse, Tensor info)",
     .doc = "Inverse of square matrices; info is 0, or the place of the pivot that is 0.",
+    .shapes = "A (..., n, n) -> (..., n, n), (...)",
+    .takes = "float32 and float64; info is int32",
     .rule = rule_inverse,
     .kernel = kernel_one_info,
     .dtypes = REAL,
@@ -512,6 +514,7 @@ TD_OPERATOR(linalg_inv) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> Tensor",
     .doc = "Inverse of square matrices.",
+    .shapes = "A (..., n, n) -> (..., n, n)",
     .rule = rule_inverse_alone,
     .kernel = kernel_one,
     .dtypes = REAL,
@@ -562,6 +565,8 @@ TD_OPERATOR(linalg_cholesky_ex) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, *, bool upper=false) -> (Tensor L, Tensor info)",
     .doc = "L with L L^T = A; info is 0, or the order of the leading minor that is not positive.",
+    .shapes = "A (..., n, n) -> (..., n, n), (...)",
+    .takes = "float32 and float64; info is int32",
     .rule = rule_cholesky,
     .kernel = kernel_one_info,
     .dtypes = REAL,
@@ -573,6 +578,7 @@ TD_OPERATOR(linalg_cholesky) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, *, bool upper=false) -> Tensor",
     .doc = "The triangular L with L L^T = A, of symmetric positive-definite matrices.",
+    .shapes = "A (..., n, n) -> (..., n, n)",
     .rule = rule_cholesky_alone,
     .kernel = kernel_one,
     .dtypes = REAL,
@@ -686,34 +692,46 @@ TD_OPERATOR(eigh_parts) = {
 TD_OPERATOR(linalg_det) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Determinant of square matrices.",
+    .shapes = "A (..., n, n) -> (...)",
+    .takes = "float32 and float64",
     .formula = "d = determinants(A, \"det\"); d.det",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(det) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Determinant of square matrices: linalg_det.",
+    .shapes = "A (..., n, n) -> (...)",
+    .takes = "float32 and float64",
     .formula = "linalg_det(A)",
 };
 TD_OPERATOR(linalg_slogdet) = {
     .schema = "(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     .doc = "Sign of the determinant and logarithm of its absolute value.",
+    .shapes = "A (..., n, n) -> (...), (...)",
+    .takes = "float32 and float64",
     .formula = "d = determinants(A, \"linalg_slogdet\"); sign: d.sign; logabsdet: d.logabsdet",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(slogdet) = {
     .schema = "(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     .doc = "Sign of the determinant and logarithm of its absolute value: linalg_slogdet.",
+    .shapes = "A (..., n, n) -> (...), (...)",
+    .takes = "float32 and float64",
     .formula = "d = determinants(A, \"slogdet\"); sign: d.sign; logabsdet: d.logabsdet",
 };
 TD_OPERATOR(logdet) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Logarithm of the determinant; NaN where that is negative.",
+    .shapes = "A (..., n, n) -> (...)",
+    .takes = "float32 and float64",
     .formula = "d = determinants(A, \"logdet\"); d.logabsdet + where(lt(d.sign, 0), nan, 0.0)",
 };
 TD_OPERATOR(inverse) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> Tensor",
     .doc = "Inverse of square matrices: linalg_inv.",
+    .shapes = "A (..., n, n) -> (..., n, n)",
+    .takes = "float32 and float64",
     .formula = "linalg_inv(A)",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -721,6 +739,9 @@ TD_OPERATOR(linalg_solve) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, Tensor B, *, bool left=true) -> Tensor",
     .doc = "x with A x = B (left=false: x A = B), of vectors or matrices; batches broadcast.",
+    .shapes = "A (..., n, n), B (..., n) -> (..., n) | A (*, n, n), B (*, n, k) -> (*, n, k) if "
+              "left | A (*, n, n), B (*, k, n) -> (*, k, n)",
+    .takes = "float32 and float64, one dtype",
     .run = run_solve,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -728,6 +749,9 @@ TD_OPERATOR(linalg_solve_triangular) = {
     .schema =
         "(Tensor A, Tensor B, *, bool upper, bool left=true, bool unitriangular=false) -> Tensor",
     .doc = "x with A x = B (left=false: x A = B) for triangular A; batches broadcast.",
+    .shapes =
+        "A (*, n, n), B (*, n, k) -> (*, n, k) if left | A (*, n, n), B (*, k, n) -> (*, k, n)",
+    .takes = "float32 and float64, one dtype",
     .run = run_solve_triangular,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -735,6 +759,8 @@ TD_OPERATOR(cholesky_inverse) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor L, bool upper=false) -> Tensor",
     .doc = "Inverse of the matrices that have these Cholesky factors.",
+    .shapes = "L (..., n, n) -> (..., n, n)",
+    .takes = "float32 and float64",
     .formula = "i = linalg_solve_triangular(if(upper, " T("L") ", L), " EYE(
         "L", "L.size(-1)") ", upper=false);" T("matmul(" T("i") ", i)"),
     .gradient = "t = matmul(matmul(out, g + " T("g") "), out);"
@@ -745,6 +771,8 @@ TD_OPERATOR(cholesky_solve) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor B, Tensor L, bool upper=false) -> Tensor",
     .doc = "x with A x = B, of A the Cholesky factors L; batches broadcast.",
+    .shapes = "B (*, n, k), L (*, n, n) -> (*, n, k)",
+    .takes = "float32 and float64, one dtype",
     .formula = "l = if(upper, " T(
         "L") ", L);"
              "linalg_solve_triangular(" T(
@@ -758,6 +786,9 @@ TD_OPERATOR(linalg_qr) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
     .doc = "Orthogonal Q and upper triangular R with Q R = A; mode \"reduced\" or \"complete\".",
+    .shapes = "A (..., n, m) -> (..., n, n), (..., n, m) if mode == 'complete' | -> (0), (..., k, "
+              "m) if mode == 'r' | -> (..., n, k), (..., k, m); k = min(n, m)",
+    .takes = "float32 and float64",
     .run = run_qr,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -765,6 +796,9 @@ TD_OPERATOR(linalg_svd) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, bool full_matrices=true) -> (Tensor U, Tensor S, Tensor Vh)",
     .doc = "Orthogonal U and Vh and descending S with U diag(S) Vh = A.",
+    .shapes = "A (..., n, m) -> (..., n, n), (..., k), (..., m, m) if full_matrices | -> (..., n, "
+              "k), (..., k), (..., k, m); k = min(n, m)",
+    .takes = "float32 and float64",
     .formula = "p = svd_parts(A, full_matrices); U: p.U; S: p.S; Vh: p.Vh",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -772,6 +806,8 @@ TD_OPERATOR(linalg_svdvals) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> Tensor",
     .doc = "Singular values, descending.",
+    .shapes = "A (..., n, m) -> (..., min(n, m))",
+    .takes = "float32 and float64",
     .run = run_svdvals,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -780,6 +816,8 @@ TD_OPERATOR(linalg_eigh) = {
     .schema = "(Tensor A, str UPLO=\"L\") -> (Tensor L, Tensor V)",
     .doc = "Ascending eigenvalues and eigenvectors (columns) of symmetric matrices; one triangle "
            "counts.",
+    .shapes = "A (..., n, n) -> (..., n), (..., n, n)",
+    .takes = "float32 and float64",
     .run = run_eigh,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -787,6 +825,8 @@ TD_OPERATOR(linalg_eigvalsh) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, str UPLO=\"L\") -> Tensor",
     .doc = "Ascending eigenvalues of symmetric matrices; one triangle counts.",
+    .shapes = "A (..., n, n) -> (..., n)",
+    .takes = "float32 and float64",
     .run = run_eigvalsh,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -795,6 +835,8 @@ TD_OPERATOR(linalg_pinv) = {
     .schema = "(Tensor A, *, Tensor|number? atol=nil, Tensor|number? rtol=nil, bool "
               "hermitian=false) -> Tensor",
     .doc = "Pseudoinverse, by singular values beyond max(atol, rtol times the largest).",
+    .shapes = "A (..., n, m), atol to (...), rtol to (...) -> (..., m, n)",
+    .takes = "float32 and float64",
     .formula = "if(hermitian, pinv_hermitian(A, atol, rtol), pinv_parts(A, atol, rtol))",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
 };
@@ -802,12 +844,16 @@ TD_OPERATOR(pinverse) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, number rcond=1e-15) -> Tensor",
     .doc = "Pseudoinverse: linalg_pinv with rtol.",
+    .shapes = "A (..., n, m) -> (..., m, n)",
+    .takes = "float32 and float64",
     .formula = "pinv_parts(A, nil, rcond)",
 };
 TD_OPERATOR(linalg_matrix_rank) = {
     .schema = "(Tensor A, *, Tensor|number? atol=nil, Tensor|number? rtol=nil, bool "
               "hermitian=false) -> Tensor",
     .doc = "Number of singular values beyond max(atol, rtol times the largest).",
+    .shapes = "A (..., n, m), atol to (...), rtol to (...) -> (...)",
+    .takes = "float32 and float64; the result is int64",
     .formula = "if(hermitian, values_beyond(abs(linalg_eigvalsh(A)), A.size(-1), atol, rtol),"
                "              values_beyond(linalg_svdvals(A),"
                "                            if(A.size(-2) > A.size(-1), A.size(-2), A.size(-1)), "

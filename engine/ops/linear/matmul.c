@@ -341,6 +341,9 @@ static td_status run_baddbmm(td_call *call) {
 TD_OPERATOR(matmul) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
+    .shapes = "x (k), y (k) -> () | x (*, n, k), y (k) -> (*, n) | x (k), y (*, k, m) -> (*, m) | "
+              "x (*, n, k), y (*, k, m) -> (*, n, m)",
+    .takes = "floating and integers, one dtype",
     .forms[TD_SPARSE_COO] = td_sparse_product,
     .run = run_matmul,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
@@ -349,6 +352,7 @@ TD_OPERATOR(matmul) = {
 TD_OPERATOR(mm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of two matrices.",
+    .shapes = "x (n, k), y (k, m) -> (n, m)",
     .rule = rule_mm,
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -360,6 +364,8 @@ TD_OPERATOR(mm) = {
 TD_OPERATOR(int_mm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of two int8 matrices, summed up in int32: of quantized values.",
+    .shapes = "x (n, k), y (k, m) -> (n, m)",
+    .takes = "int8, one dtype; the result is int32",
     .rule = rule_int_mm,
     .kernel = kernel_product,
     .dtypes = TD_DTYPE_BIT(I8),
@@ -368,6 +374,7 @@ TD_OPERATOR(int_mm) = {
 TD_OPERATOR(bmm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Products of two batches of matrices, one by one.",
+    .shapes = "x (b, n, k), y (b, k, m) -> (b, n, m)",
     .rule = rule_bmm,
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -378,6 +385,7 @@ TD_OPERATOR(bmm) = {
 TD_OPERATOR(mv) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of a matrix and a vector.",
+    .shapes = "x (n, k), y (k) -> (n)",
     .rule = rule_mv,
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -389,6 +397,7 @@ TD_OPERATOR(mv) = {
 TD_OPERATOR(dot) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Inner product of two vectors.",
+    .shapes = "x (n), y (n) -> ()",
     .rule = rule_dot,
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -399,6 +408,8 @@ TD_OPERATOR(dot) = {
 TD_OPERATOR(outer) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "All products of an element of one vector and an element of another.",
+    .shapes = "x (n), y (m) -> (n, m)",
+    .takes = "any, promoted",
     .formula = "if(x.ndim == 1 and y.ndim == 1, unsqueeze(x, 1) * unsqueeze(y, 0),"
                "   error(\"needs two vectors, got shapes % and %\", x.shape, y.shape))",
     .flags = TD_OP_OUT,
@@ -407,6 +418,8 @@ TD_OPERATOR(addmm) = {
     .schema = "(Tensor input, Tensor mat1, Tensor mat2, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (mat1 times mat2).",
+    .shapes = "input to (n, m), mat1 (n, k), mat2 (k, m) -> (n, m)",
+    .takes = "floating and integers, one dtype",
     .run = run_addmm,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -415,6 +428,8 @@ TD_OPERATOR(addmv) = {
     .schema = "(Tensor input, Tensor mat, Tensor vec, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (mat times vec).",
+    .shapes = "input to (n), mat (n, k), vec (k) -> (n)",
+    .takes = "floating and integers, one dtype",
     .run = run_addmv,
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -423,6 +438,8 @@ TD_OPERATOR(baddbmm) = {
     .schema = "(Tensor input, Tensor batch1, Tensor batch2, *, number beta=1, "
               "number alpha=1) -> Tensor",
     .doc = "beta * input + alpha * (batch1 times batch2).",
+    .shapes = "input to (b, n, m), batch1 (b, n, k), batch2 (b, k, m) -> (b, n, m)",
+    .takes = "floating and integers, one dtype",
     .run = run_baddbmm,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -452,6 +469,8 @@ TD_OPERATOR(linear_spread) = {
 TD_OPERATOR(linear) = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=nil) -> Tensor",
     .doc = "input times the transposed weight, plus bias: the fully connected layer.",
+    .shapes =
+        "input (..., I), weight (O, I), bias (O) -> (..., O) | input (..., I), weight (I) -> (...)",
     .variant = choose_linear,
     .rule = rule_linear,
     .kernel = kernel_linear,

@@ -89,12 +89,16 @@ done:
 TD_OPERATOR(linalg_matrix_exp) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Exponential of square matrices, by squaring that of smaller ones.",
+    .shapes = "A (..., n, n) -> (..., n, n)",
+    .takes = "floating",
     .run = run_matrix_exp,
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(matrix_exp) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Exponential of square matrices: linalg_matrix_exp.",
+    .shapes = "A (..., n, n) -> (..., n, n)",
+    .takes = "floating",
     .formula = "linalg_matrix_exp(A)",
 };
 TD_OPERATOR(exp_of_small) = {
@@ -119,6 +123,8 @@ TD_OPERATOR(exp_of_small) = {
 TD_OPERATOR(linalg_diagonal) = {
     .schema = "(Tensor A, *, int offset=0, dim dim1=-2, dim dim2=-1) -> Tensor",
     .doc = "The diagonals of matrices, a view: diagonal of the last two dims.",
+    .shapes = "A (...) -> (others(A, dim1, dim2)..., n); n = max(0, min(A[dim1] + min(offset, 0), "
+              "A[dim2] - max(offset, 0)))",
     .formula = "diagonal(A, offset, dim1, dim2)",
     .flags = TD_OP_FUNCTION_ONLY,
 };
@@ -131,6 +137,8 @@ TD_OPERATOR(powers_of) = {
 TD_OPERATOR(linalg_vander) = {
     .schema = "(Tensor x, *, int? N=nil) -> Tensor",
     .doc = "The powers from 0 below N (by default as many as there are) of each element, as rows.",
+    .shapes = "x (..., n) -> (..., n, n if N == nil else N)",
+    .takes = "any; integers and bool count as int64",
     .formula = "n = if(N == nil, if(x.ndim == 0, 1, x.size(x.ndim - 1)), N);"
                "y = if(x.ndim == 0, reshape(x, 1), x);"
                "if(n > 1, powers_of(y, n),"

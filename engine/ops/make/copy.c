@@ -91,6 +91,7 @@ static td_status run_detach(td_call *call) {
 TD_OPERATOR(copy_) = {
     .schema = "(Tensor x, Tensor src) -> Tensor",
     .doc = "Write src, broadcast and converted to x's dtype, into x.",
+    .shapes = "x (...), src to (...) -> (...)",
     .rule = td_rule_same,
     .kernel = kernel_copy_,
     .dtypes = TD_DTYPES_ALL,
@@ -101,6 +102,7 @@ TD_OPERATOR(copy_) = {
 TD_OPERATOR(fill_) = {
     .schema = "(Tensor x, Tensor|number value) -> Tensor",
     .doc = "Set every element of x to one value.",
+    .shapes = "x (...), value () -> (...)",
     .rule = rule_fill_,
     .kernel = kernel_fill_,
     .dtypes = TD_DTYPES_ALL,
@@ -120,6 +122,7 @@ TD_OPERATOR(zero_) = {
 TD_OPERATOR(clone) = {
     .schema = "(Tensor x, *, str memory_format=\"preserve\") -> Tensor",
     .doc = "A copy of x with memory of its own, in x's layout or the memory format given.",
+    .shapes = "x (...) -> (...)",
     .rule = rule_clone,
     .kernel = kernel_clone,
     .dtypes = TD_DTYPES_ALL,
@@ -129,6 +132,7 @@ TD_OPERATOR(clone) = {
 TD_OPERATOR(contiguous) = {
     .schema = "(Tensor x, *, str memory_format=\"contiguous\") -> Tensor",
     .doc = "x itself where it lies in the memory format without gaps, else a copy that does.",
+    .shapes = "x (...) -> (...)",
     .run = run_contiguous,
 };
 TD_OPERATOR(to) = {
@@ -136,6 +140,7 @@ TD_OPERATOR(to) = {
               "str memory_format=\"preserve\", bool non_blocking=false) -> Tensor",
     .doc = "x in another dtype, memory format or on another device (dtype or device may come "
            "first), or as another tensor is; x itself where it is so already.",
+    .shapes = "x (...) -> (...)",
     .run = run_to,
     .forms[TD_SPARSE_COO] = td_sparse_to,
     .flags = TD_OP_METHOD_ONLY,
@@ -182,6 +187,7 @@ TD_OPERATOR(given_four) = {
 TD_OPERATOR(detach) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The same elements without history: no gradient flows through it.",
+    .shapes = "x (...) -> (...)",
     .run = run_detach,
     .flags = TD_OP_NONDIFF | TD_OP_ANY_LAYOUT,
 };

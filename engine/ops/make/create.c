@@ -260,6 +260,7 @@ TD_OPERATOR(full_like) = {
 TD_OPERATOR(arange) = {
     .schema = "(number start, number? end=nil, number step=1, " OPTIONS,
     .doc = "start, start + step, ... below end; with one number from 0 below it.",
+    .shapes = "-> (n); n: how many steps there are before end",
     .rule = rule_arange,
     .kernel = kernel_progression,
     .dtypes = TD_DTYPES_ALL,
@@ -270,6 +271,7 @@ TD_OPERATOR(linspace) = {
     .doc =
         "So many numbers evenly spaced from start to end, both included; of an integer dtype their "
         "whole parts.",
+    .shapes = "-> (steps)",
     .rule = rule_linspace,
     .kernel = kernel_progression,
     .dtypes = TD_DTYPES_ALL,
@@ -278,6 +280,7 @@ TD_OPERATOR(linspace) = {
 TD_OPERATOR(eye) = {
     .schema = "(int n, int? m=nil, " OPTIONS,
     .doc = "Ones on the diagonal of an n by m matrix, zeros elsewhere.",
+    .shapes = "-> (n, n if m == nil else m)",
     .rule = rule_eye,
     .kernel = kernel_eye,
     .dtypes = TD_DTYPES_ALL,

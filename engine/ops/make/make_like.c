@@ -286,6 +286,7 @@ done:
 TD_OPERATOR(fill) = {
     .schema = "(Tensor x, Tensor|number value) -> Tensor",
     .doc = "One value everywhere in x's shape and dtype.",
+    .shapes = "x (...), value () -> (...)",
     .run = run_fill,
     .flags = TD_OP_FUNCTION_ONLY,
 };
@@ -340,36 +341,43 @@ static td_status run_scalar_tensor(td_call *call) {
 TD_OPERATOR(scalar_tensor) = {
     .schema = "(number|bool value, " OPTIONS,
     .doc = "A tensor without dims, of the default dtype.",
+    .shapes = "-> ()",
     .run = run_scalar_tensor,
     CREATION,
 };
 TD_OPERATOR(logspace) = {
     .schema = "(Tensor|number start, Tensor|number end, int steps, number base=10, " OPTIONS,
     .doc = "So many powers of a base, their exponents evenly spaced from start to end.",
+    .shapes = "start (), end () -> (steps)",
     .run = run_logspace,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_OUT,
 };
 TD_OPERATOR(vander) = {
     .schema = "(Tensor x, int? N=nil, bool increasing=false) -> Tensor",
     .doc = "N powers of the elements of a vector, one row each, the highest first.",
+    .shapes = "x (n) -> (n, n if N == nil else N)",
+    .takes = "any; integers and bool count as int64",
     .run = run_vander,
 };
 #define WINDOW(more) "(int window_length, bool periodic=true, " more OPTIONS
 TD_OPERATOR(hann_window) = {
     .schema = WINDOW(""),
     .doc = "Half of 1 - cos over one turn.",
+    .shapes = "-> (window_length)",
     .run = run_hann,
     CREATION,
 };
 TD_OPERATOR(hamming_window) = {
     .schema = WINDOW("float alpha=0.54, float beta=0.46, "),
     .doc = "alpha - beta cos over one turn.",
+    .shapes = "-> (window_length)",
     .run = run_hamming,
     CREATION,
 };
 TD_OPERATOR(blackman_window) = {
     .schema = WINDOW(""),
     .doc = "0.42 - 0.5 cos + 0.08 cos of twice the angle, over one turn.",
+    .shapes = "-> (window_length)",
     .run = run_blackman,
     CREATION,
 };
@@ -394,12 +402,14 @@ TD_OPERATOR(tent) = {
 TD_OPERATOR(bartlett_window) = {
     .schema = WINDOW(""),
     .doc = "A triangle from 0 to 1 and back.",
+    .shapes = "-> (window_length)",
     .run = run_bartlett,
     CREATION,
 };
 TD_OPERATOR(kaiser_window) = {
     .schema = WINDOW("float beta=12, "),
     .doc = "Bessel's function I0 over half a circle, the narrower the larger beta.",
+    .shapes = "-> (window_length)",
     .run = run_kaiser,
     CREATION,
 };

@@ -349,6 +349,7 @@ TD_OPERATOR(rand_like) = {
     .schema = "(Tensor x, *, dtype? dtype=nil, device? device=nil, "
               "str memory_format=\"preserve\", generator? generator=nil) -> Tensor",
     .doc = "Uniform numbers in [0, 1), as many as x has, on x's device.",
+    .takes = "floating; any with dtype",
     .rule = rule_rand_like,
     .kernel = kernel_draw,
     .dtypes = TD_DTYPES_ALL,
@@ -358,6 +359,7 @@ TD_OPERATOR(randn_like) = {
     .schema = "(Tensor x, *, dtype? dtype=nil, device? device=nil, "
               "str memory_format=\"preserve\", generator? generator=nil) -> Tensor",
     .doc = "Normal numbers, as many as x has, on x's device.",
+    .takes = "floating; any with dtype",
     .rule = rule_randn_like,
     .kernel = kernel_draw,
     .dtypes = TD_DTYPES_ALL,
@@ -384,6 +386,7 @@ TD_OPERATOR(randint_like) = {
 TD_OPERATOR(randperm) = {
     .schema = "(int n, *, device? device=nil, generator? generator=nil) -> index Tensor",
     .doc = "The numbers from 1 to n in random order.",
+    .shapes = "-> (n)",
     .rule = rule_randperm,
     .kernel = kernel_randperm,
     .dtypes = TD_DTYPES_ALL,
@@ -445,6 +448,7 @@ TD_OPERATOR(random_) = {
 TD_OPERATOR(bernoulli_) = {
     .schema = "(Tensor x, Tensor|number p=0.5, *, generator? generator=nil) -> Tensor",
     .doc = "Fill x with ones, each with probability p, and zeros.",
+    .shapes = "x (...), p to (...) -> (...)",
     .rule = rule_bernoulli_,
     .kernel = kernel_bernoulli,
     .dtypes = TD_DTYPES_ALL,
@@ -454,6 +458,8 @@ TD_OPERATOR(bernoulli_) = {
 TD_OPERATOR(bernoulli) = {
     .schema = "(Tensor x, float? p=nil, *, generator? generator=nil) -> Tensor",
     .doc = "Ones with the probabilities that x holds, or with one for all, and zeros.",
+    .shapes = "x (...) -> (...)",
+    .takes = "floating",
     .rule = rule_bernoulli,
     .kernel = kernel_bernoulli,
     .dtypes = TD_DTYPES_ALL,

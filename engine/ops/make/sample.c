@@ -150,6 +150,8 @@ TD_OPERATOR(normal) = {
     .schema = "(Tensor|number mean, Tensor|number std=1, int[]? size=nil, *, dtype? dtype=nil, "
               "device? device=nil, generator? generator=nil) -> Tensor",
     .doc = "Normal numbers, each with a mean and deviation of its own; of two numbers in a size.",
+    .shapes = "mean (*), std (*) -> (*) if size == nil | -> (size...)",
+    .takes = "floating",
     .run = run_normal,
     .gradient = "mean: zeros_like(g); std: zeros_like(g)",
     .flags = TD_OP_OUT | TD_OP_FUNCTION_ONLY | TD_OP_CREATES | TD_OP_RANDOM,
@@ -167,6 +169,7 @@ TD_OPERATOR(multinomial) = {
     .schema = "(Tensor x, int num_samples, bool replacement=false, *, generator? generator=nil) "
               "-> index Tensor",
     .doc = "Places drawn with probabilities in proportion to the weights in x, row by row.",
+    .shapes = "x (N?, n) -> (N?, num_samples)",
     .rule = rule_multinomial,
     .kernel = kernel_multinomial,
     .dtypes = TD_DTYPES_FLOATS,

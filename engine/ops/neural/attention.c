@@ -331,6 +331,10 @@ TD_OPERATOR(scaled_dot_product_attention) = {
               "float dropout_p=0, bool is_causal=false, *, float? scale=nil, "
               "bool enable_gqa=false) -> Tensor",
     .doc = "softmax(query key^T scale + mask) value, over the last two dims.",
+    .shapes = "query (..., Hq, L, E), key (..., H, S, E), value (..., H, S, Ev), attn_mask to "
+              "(..., Hq, L, S) -> (..., Hq, L, Ev) if enable_gqa | query (*, L, E), key (*, S, E), "
+              "value (*, S, Ev), attn_mask to (*, L, S) -> (*, L, Ev)",
+    .takes = "floating, one dtype; attn_mask bool too",
     .run = run_attention,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY,

@@ -122,6 +122,11 @@ TD_OPERATOR(ctc_loss) = {
               "bool zero_infinity=false) -> Tensor",
     .doc =
         "Minus log probability of target sequences over all alignments with log_probs (T, N, C).",
+    .shapes = "log_probs (T, N, C), targets (S...), input_lengths (N), target_lengths (N) -> (N) "
+              "if reduction == 'none' | -> () | log_probs (T, C), targets (S...), input_lengths "
+              "(one...), target_lengths (one...) -> (); S: (N, longest), or the targets one after "
+              "another; one: () or (1)",
+    .takes = "float32 and float64; targets integers",
     .run = run_ctc_loss,
     .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},
     .flags = TD_OP_FUNCTION_ONLY,

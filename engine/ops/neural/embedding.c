@@ -196,6 +196,7 @@ TD_OPERATOR(embedding) = {
               "bool scale_grad_by_freq=false, bool sparse=false, *, float? max_norm=nil, "
               "float norm_type=2) -> Tensor",
     .doc = "The rows of a table that index names, made no longer than max_norm.",
+    .shapes = "weight (V, D), index (...) -> (..., D)",
     .run = run_embedding,
     .flags = TD_OP_ANY_BASE,
 };
@@ -205,6 +206,10 @@ TD_OPERATOR(embedding_bag) = {
               "bool include_last_offset=false, index? padding_idx=nil, float? max_norm=nil, "
               "float norm_type=2, bool scale_grad_by_freq=false, bool sparse=false) -> Tensor",
     .doc = "Sums, means or largest elements of the rows that the indices of each bag name.",
+    .shapes = "weight (V, D), index (N, L), per_sample_weights (N, L) -> (N, D) if offsets == nil "
+              "| weight (V, D), index (n), offsets (B), per_sample_weights (n) -> (B - 1 if "
+              "include_last_offset else B, D)",
+    .takes = "floating, one dtype",
     .run = run_embedding_bag,
     .flags = TD_OP_FUNCTION_ONLY,
 };

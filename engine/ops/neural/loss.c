@@ -212,6 +212,8 @@ static td_status run_class_row(td_call *call) {
 TD_OPERATOR(softmax) = {
     .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
     .doc = "exp(x) over its sum along a dim.",
+    .shapes = "x (...) -> (...)",
+    .takes = "floating; any with dtype",
     .rule = rule_softmax,
     .kernel = kernel_softmax,
     .dtypes = TD_DTYPES_ALL,
@@ -222,6 +224,8 @@ TD_OPERATOR(softmax) = {
 TD_OPERATOR(log_softmax) = {
     .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
     .doc = "Logarithm of softmax along a dim, without overflow.",
+    .shapes = "x (...) -> (...)",
+    .takes = "floating; any with dtype",
     .rule = rule_log_softmax,
     .kernel = kernel_softmax,
     .dtypes = TD_DTYPES_ALL,
@@ -264,7 +268,12 @@ LOSS(cross_entropy,
      "   if(label_smoothing > 0,"
      "      smoothed_cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing),"
      "      fused_cross_entropy(x, target, weight, ignore_index, reduction))),"
-     "   error(\"label_smoothing lies between 0 and 1, got %\", label_smoothing))");
+     "   error(\"label_smoothing lies between 0 and 1, got %\", label_smoothing))",
+     .shapes =
+         "x (N, C, ...), target (N, ...), weight (C) -> (N, ...) if reduction == 'none' | -> () | "
+         "x (C), target (), weight (C) -> () | x (N, C, ...), target (N, C, ...), weight (C) -> "
+         "(N, ...) if reduction == 'none' | -> () | x (C), target (C), weight (C) -> ()",
+     .takes = "floating; target integers, or floating for probabilities");
 PART(soft_cross_entropy,
      "(Tensor x, Tensor target, Tensor? weight, str reduction, float label_smoothing)",
      "The same for targets that are probabilities. The mean is over lines, whatever their weights.",
@@ -291,7 +300,10 @@ LOSS(nll_loss,
      "index ignore_index=-100, str reduction=\"mean\")",
      "Negative log likelihood: minus the log probabilities x (N, C, ...) of the target classes.",
      "c = class_weights(target, weight, x, ignore_index);"
-     "nll_classes(x, c.classes, c.weights, reduction).loss");
+     "nll_classes(x, c.classes, c.weights, reduction).loss",
+     .shapes = "x (N, C, ...), target (N, ...), weight (C) -> (N, ...) if reduction == 'none' | -> "
+               "() | x (C), target (), weight (C) -> ()",
+     .takes = "floating; target integers");
 PART(picked, "(Tensor x, index Tensor classes, Tensor weights)",
      "Minus weight times log probability x of each line's class, and not 0 * inf.",
      CLASS_DIM "lost(squeeze(gather(x, dim, unsqueeze(classes, dim)), dim), weights)");
@@ -390,28 +402,40 @@ TD_OPERATOR(nll_backward) = {
 LOSS_AS(TD_OP_ALIKE, mse_loss,
         "(Tensor x, Tensor target, *, str reduction=\"mean\", Tensor? weight=nil)",
         "Squared error between x and target, which broadcast.",
-        "weighted_errors(squared_error(float_operand(x), target), weight, x, reduction)");
+        "weighted_errors(squared_error(float_operand(x), target), weight, x, reduction)",
+        .shapes = "x (*), target (*), weight (whole...) -> (*) if reduction == 'none' | -> (); "
+                  "whole: the sizes that x and target broadcast to",
+        .takes = "floating, promoted");
 LOSS_AS(TD_OP_ALIKE, l1_loss,
         "(Tensor x, Tensor target, *, str reduction=\"mean\", Tensor? weight=nil)",
         "Absolute error between x and target, which broadcast.",
-        "weighted_errors(absolute_error(float_operand(x), target), weight, x, reduction)");
+        "weighted_errors(absolute_error(float_operand(x), target), weight, x, reduction)",
+        .shapes = "x (*), target (*), weight (whole...) -> (*) if reduction == 'none' | -> (); "
+                  "whole: the sizes that x and target broadcast to",
+        .takes = "floating, promoted");
 LOSS_AS(TD_OP_ALIKE, smooth_l1_loss,
         "(Tensor x, Tensor target, *, str reduction=\"mean\", float beta=1)",
         "Absolute error, but squared (over 2 beta) where it is under beta.",
         "if(beta > 0, reduced(smooth_error(float_operand(x), target, beta), reduction),"
         "if(beta == 0, reduced(absolute_error(float_operand(x), target), reduction),"
-        "   error(\"beta must not be negative, got %\", beta)))");
+        "   error(\"beta must not be negative, got %\", beta)))",
+        .takes = "floating, promoted");
 LOSS_AS(
     TD_OP_ALIKE, huber_loss,
     "(Tensor x, Tensor target, *, str reduction=\"mean\", float delta=1, Tensor? weight=nil)",
     "Half the squared error, but linear where the error is over delta.",
     "y = huber_error(float_operand(x), target, delta);"
     "if(delta > 0, reduced(if(weight == nil, y, y * loss_input(weight, x, \"input\")), reduction),"
-    "   error(\"delta must be positive, got %\", delta))");
+    "   error(\"delta must be positive, got %\", delta))",
+    .shapes = "x (*), target (*), weight (whole...) -> (*) if reduction == 'none' | -> (); whole: "
+              "the sizes that x and target broadcast to",
+    .takes = "floating, promoted");
 TD_OPERATOR(binary_cross_entropy) = {
     .schema = "(Tensor x, Tensor target, Tensor? weight=nil, *, "
               "str reduction=\"mean\") -> Tensor",
     .doc = "Cross entropy of probabilities x with targets between 0 and 1.",
+    .shapes = "x (...), target (...), weight to (...) -> (...) if reduction == 'none' | -> ()",
+    .takes = "floating, promoted",
     .formula = "y = probability_error(probabilities(loss_input(x, target)), target);"
                "reduced(if(weight == nil, y, y * weight), reduction)",
     .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_BANNED},
@@ -423,7 +447,10 @@ LOSS(binary_cross_entropy_with_logits,
      "Cross entropy of sigmoid(x) with targets between 0 and 1, without overflow.",
      "y = if(pos_weight == nil, logit_error(loss_input(x, target), target),"
      "       weighted_logit_error(loss_input(x, target), target, pos_weight));"
-     "reduced(if(weight == nil, y, y * weight), reduction)");
+     "reduced(if(weight == nil, y, y * weight), reduction)",
+     .shapes = "x (...), target (...), weight to (...), pos_weight to (...) -> (...) if reduction "
+               "== 'none' | -> ()",
+     .takes = "floating, promoted");
 ELEMENTS(squared_error, "(Tensor x, Tensor target)", "(x - target)^2.", "square(x - target)",
          "x: g * 2 * (x - target); target: g * 2 * (target - x)");
 ELEMENTS(absolute_error, "(Tensor x, Tensor target)", "|x - target|.", "abs(x - target)",

@@ -22,6 +22,8 @@ static td_status run_spread(td_call *call) {
 TD_OPERATOR(cosine_similarity) = {
     .schema = "(Tensor x1, Tensor x2, dim dim=1, float eps=1e-08) -> Tensor",
     .doc = "Cosine of the angle between vectors along a dim; lengths count as at least eps.",
+    .shapes = "x1 (*), x2 (*) -> (*) without dim",
+    .takes = "floating, promoted",
     .formula = "a = spread(float_operand(x1), x2); b = spread(float_operand(x2), x1);"
                "sum(direction(a, dim, eps) * direction(b, dim, eps), dim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32},
@@ -38,6 +40,8 @@ PART(direction, "(Tensor x, dim dim, float eps)", "x over its length along a dim
 TD_OPERATOR(pairwise_distance) = {
     .schema = "(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=false) -> Tensor",
     .doc = "p-norm of x1 - x2 + eps over the last dim.",
+    .shapes = "x1 (*, D), x2 (*, D) -> (*, 1) if keepdim | -> (*)",
+    .takes = "floating and integers, promoted; integers count as float32",
     .formula = "norm(x1 - x2 + eps, p, -1, keepdim=keepdim)",
     .flags = TD_OP_FUNCTION_ONLY,
 };
@@ -49,7 +53,8 @@ LOSS(kl_div, "(Tensor input, Tensor target, *, str reduction=\"mean\", bool log_
      "x = float_operand(input);"
      "y = if(log_target, exp(target) * (target - x), divergence(x, target));"
      "if(reduction == \"batchmean\", if(input.ndim == 0, sum(y), sum(y) / input.size(0)),"
-     "   reduced(y, reduction))");
+     "   reduced(y, reduction))",
+     .takes = "floating, promoted");
 ELEMENTS(divergence, "(Tensor x, Tensor target)", "target (log(target) - x), 0 log 0 being 0.",
          "where(eq(target, 0), 0, target * log(target)) - target * x",
          "x: -(g * target); target: g * (where(eq(target, 0), 0, log(target) + 1) - x)");
@@ -58,7 +63,8 @@ LOSS(poisson_nll_loss,
      "str reduction=\"mean\")",
      "Negative log likelihood of counts by their expectation, or by its logarithm.",
      "y = if(log_input, exp(input) - target * input, input - target * log(input + eps));"
-     "reduced(if(full, y + stirling(target), y), reduction)");
+     "reduced(if(full, y + stirling(target), y), reduction)",
+     .takes = "any, promoted; integers and bool count as float32");
 ELEMENTS(stirling, "(Tensor target)", "log(target!) by Stirling's formula; 0 up to 1.",
          "where(gt(target, 1), target * log(maximum(target, 1)) - target +"
          "      0.5 * log(6.283185307179586 * maximum(target, 1)), 0)",
@@ -69,7 +75,10 @@ LOSS(gaussian_nll_loss,
      "Negative log likelihood of a normal distribution with mean input and variance var.",
      "v = least_variance(variances(input, var), eps);"
      "y = 0.5 * (log(v) + square(float_operand(input) - target) / v);"
-     "reduced(if(full, y + 0.9189385332046727, y), reduction)");
+     "reduced(if(full, y + 0.9189385332046727, y), reduction)",
+     .shapes = "input (*), target (*), var (sizes...) -> (*) if reduction == 'none' | -> (); "
+               "sizes: those of input, the last of which may be 1 or missing",
+     .takes = "floating, promoted");
 /* The bound is a constant in the gradient, as in PyTorch: below it var still has one. */
 ELEMENTS(least_variance, "(Tensor var, number eps)", "max(var, eps), whose slope is 1 everywhere.",
          "maximum(var, eps)", "var: g");
@@ -78,7 +87,9 @@ ELEMENTS(least_variance, "(Tensor var, number eps)", "max(var, eps), whose slope
 
 LOSS(soft_margin_loss, "(Tensor input, Tensor target, *, str reduction=\"mean\")",
      "log(1 + exp(-target input)) for targets of 1 and -1.",
-     "reduced(soft_margin(loss_input(input, target), to(target, input.dtype)), reduction)");
+     "reduced(soft_margin(loss_input(input, target), to(target, input.dtype)), reduction)",
+     .shapes = "input (...), target (...) -> (...) if reduction == 'none' | -> ()",
+     .takes = "floating, promoted");
 ELEMENTS(soft_margin, "(Tensor x, Tensor target)", "log(1 + exp(-target x)), without overflow.",
          "relu(-(target * x)) + log1p(exp(-abs(target * x)))",
          "x: -(g * target * sigmoid(-(target * x))); target: -(g * x * sigmoid(-(target * x)))");
@@ -86,14 +97,16 @@ LOSS(hinge_embedding_loss,
      "(Tensor input, Tensor target, *, float margin=1, str reduction=\"mean\")",
      "The distance where target is 1, what it lacks of the margin where it is -1.",
      "reduced(where(target == 1, 0.0, clamp_min(margin - float_operand(input), 0)) +"
-     "        where(target == -1, 0.0, input), reduction)");
+     "        where(target == -1, 0.0, input), reduction)",
+     .takes = "floating, promoted");
 LOSS(margin_ranking_loss,
      "(Tensor input1, Tensor input2, Tensor target, *, float margin=0, str reduction=\"mean\")",
      "max(0, margin - target (input1 - input2)): target says which should be larger.",
      "if(input1.ndim == input2.ndim and input1.ndim == target.ndim,"
      "   reduced(clamp_min(-target * (input1 - input2) + margin, 0), reduction),"
      "   error(\"inputs and target must have as many dims, got shapes %, % and %\", input1.shape,"
-     "         input2.shape, target.shape))");
+     "         input2.shape, target.shape))",
+     .takes = "floating and integers, promoted; integers count as float32");
 LOSS(cosine_embedding_loss,
      "(Tensor input1, Tensor input2, Tensor target, *, float margin=0, str reduction=\"mean\")",
      "1 - cosine where target is 1, what it exceeds the margin by where it is -1.",
@@ -101,7 +114,9 @@ LOSS(cosine_embedding_loss,
      "if(input1.ndim == target.ndim + 1 and input2.ndim == target.ndim + 1,"
      "   reduced(by_sign(target, cosine(input1, input2), margin), reduction),"
      "   error(\"inputs must have one dim more than target, got shapes %, % and %\", input1.shape,"
-     "         input2.shape, target.shape)))");
+     "         input2.shape, target.shape)))",
+     .shapes = "input1 (N?, D), input2 (N?, D), target (N?) -> (N?) if reduction == 'none' | -> ()",
+     .takes = "any, promoted; integers and bool count as float32");
 PART(cosine, "(Tensor x1, Tensor x2)", "Cosine over the last dim.",
      "sum(x1 / longer(x1) * (x2 / longer(x2)), -1)");
 PART(longer, "(Tensor x)", "The root of 1e-12 more than the sum of squares over the last dim.",
@@ -121,7 +136,10 @@ LOSS(triplet_margin_loss,
      "                            pairwise_distance(positive, negative, p, eps)),"
      "              pairwise_distance(anchor, negative, p, eps)), 0), reduction),"
      "   error(\"anchor, positive and negative must have as many dims, got shapes %, % and %\","
-     "         anchor.shape, positive.shape, negative.shape)))");
+     "         anchor.shape, positive.shape, negative.shape)))",
+     .shapes =
+         "anchor (*, D), positive (*, D), negative (*, D) -> (*) if reduction == 'none' | -> ()",
+     .takes = "floating and integers, promoted; integers count as float32");
 LOSS(multi_margin_loss,
      "(Tensor input, class Tensor target, *, int p=1, float margin=1, Tensor? weight=nil, "
      "str reduction=\"mean\")",
@@ -131,7 +149,9 @@ LOSS(multi_margin_loss,
      "                        reshape(target, if(input.ndim == 2, {input.size(0)}, {1})),"
      "                        p, margin, weight), reduction),"
      "   error(\"input must be (N, C) or (C), got shape %\", input.shape)),"
-     "   error(\"p must be 1 or 2, got %\", p))");
+     "   error(\"p must be 1 or 2, got %\", p))",
+     .shapes = "input (N?, C), target (N?), weight (C) -> (N?) if reduction == 'none' | -> ()",
+     .takes = "floating; target integers");
 PART(multi_margin, "(Tensor x, class Tensor target, int p, float margin, Tensor? weight)",
      "Loss of each line.",
      "c = class_weights(if(x.ndim == 1, squeeze(target, 0), target), weight, x, nil).weights;"
@@ -149,7 +169,9 @@ LOSS(multilabel_margin_loss, "(Tensor input, class Tensor target, *, str reducti
      "if(input.ndim <= 2,"
      "   reduced(if(input.ndim == 0, multilabel_margin(reshape(x, {1}), reshape(y, {1})),"
      "              multilabel_margin(x, y)), reduction),"
-     "   error(\"input must be (N, C) or (C), got shape %\", input.shape))");
+     "   error(\"input must be (N, C) or (C), got shape %\", input.shape))",
+     .shapes = "input (N?, C), target (N?, C) -> (N?) if reduction == 'none' | -> ()",
+     .takes = "floating; target integers");
 PART(multilabel_margin, "(Tensor x, class Tensor target)", "Loss of each line.",
      "listed = cumsum(target < 0, -1) == 0; at = clamp_min(target, 0);"
      "chosen = scatter_add(zeros_like(target), -1, at, to(listed, target.dtype)) > 0;"
@@ -162,7 +184,10 @@ LOSS(
     "Mean over classes (the last dim) of their binary cross entropies.",
     "y = logit_error(widened(loss_input(input, target)), target);"
     "to(reduced(sum(if(weight == nil, y, y * weight), -1) / input.size(input.ndim - 1), reduction),"
-    "   input.dtype)");
+    "   input.dtype)",
+    .shapes = "input (..., C), target (..., C), weight to (..., C) -> (...) if reduction == 'none' "
+              "| -> ()",
+    .takes = "floating, promoted");
 
 /* ---- checks ---- */
 

@@ -489,10 +489,10 @@ static td_status run_channel_lengths(td_call *call) {
 
 /* ---- the table ---- */
 
-#define NORM(name, parameters, text, function)                                                     \
+#define NORM(name, parameters, text, ...)                                                          \
     TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
                          .doc = text,                                                              \
-                         .run = function,                                                          \
+                         .run = __VA_ARGS__,                                                       \
                          .autocast = {.cuda = TD_AUTOCAST_FP32},                                   \
                          .flags = TD_OP_FUNCTION_ONLY}
 #define ROWS "int batch, int groups, int per, int inner, float eps, bool centered"
@@ -501,18 +501,28 @@ NORM(
     layer_norm,
     "(Tensor input, int[] normalized_shape, Tensor? weight=nil, Tensor? bias=nil, float eps=1e-05)",
     "Deviations from the mean over the standard deviation of the last dims, then weight and bias.",
-    run_layer_norm);
+    run_layer_norm,
+    .shapes = "input (..., normalized_shape...), weight (normalized_shape...), bias "
+              "(normalized_shape...) -> (..., normalized_shape...)",
+    .takes = "floating, one dtype");
 NORM(rms_norm, "(Tensor input, int[] normalized_shape, Tensor? weight=nil, float? eps=nil)",
-     "input over the root of the mean square of the last dims, times weight.", run_rms_norm);
+     "input over the root of the mean square of the last dims, times weight.", run_rms_norm,
+     .shapes = "input (..., normalized_shape...), weight (normalized_shape...) -> (..., "
+               "normalized_shape...)",
+     .takes = "floating, one dtype");
 NORM(group_norm,
      "(Tensor input, int num_groups, Tensor? weight=nil, Tensor? bias=nil, float eps=1e-05)",
      "Channels (N, C, ...) normalised by groups, then weight and bias for each channel.",
-     run_group_norm);
+     run_group_norm, .shapes = "input (N, C, ...), weight (C), bias (C) -> (N, C, ...)",
+     .takes = "floating, one dtype");
 TD_OPERATOR(instance_norm) = {
     .schema = "(Tensor input, Tensor? running_mean=nil, Tensor? running_var=nil, "
               "Tensor? weight=nil, Tensor? bias=nil, bool use_input_stats=true, "
               "float momentum=0.1, float eps=1e-05) -> Tensor",
     .doc = "Each channel of each of (N, C, ...) normalised by itself; running statistics follow.",
+    .shapes =
+        "input (N, C, ...), running_mean (C), running_var (C), weight (C), bias (C) -> (N, C, ...)",
+    .takes = "floating, one dtype",
     .run = run_instance_norm,
     .flags = TD_OP_FUNCTION_ONLY,
 };
@@ -522,12 +532,17 @@ TD_OPERATOR(batch_norm) = {
               "float eps=1e-05) -> Tensor",
     .doc = "Channels (N, C, ...) normalised over the batch, which running statistics follow, or by "
            "these.",
+    .shapes =
+        "input (N, C, ...), running_mean (C), running_var (C), weight (C), bias (C) -> (N, C, ...)",
+    .takes = "any, one dtype; floating where the batch is what it is normalised by",
     .run = run_batch_norm,
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(local_response_norm) = {
     .schema = "(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1) -> Tensor",
     .doc = "input over (k + alpha * mean square of `size` neighbouring channels) ^ beta.",
+    .shapes = "input (N, C, ...) -> (N, C, ...)",
+    .takes = "floating",
     .formula =
         "if(input.ndim < 3, error(\"input must have 3 dims or more, got shape %\","
         "                         input.shape),"
@@ -568,6 +583,8 @@ TD_OPERATOR(channel_lengths) = {
 TD_OPERATOR(normalize) = {
     .schema = "(Tensor input, float p=2, dim dim=1, float eps=1e-12) -> Tensor",
     .doc = "input over its p-norm along a dim, or over eps where that is larger.",
+    .shapes = "input (...) -> (...)",
+    .takes = "floating",
     .formula = "input / clamp_min(norm(input, p, dim, keepdim=true), eps)",
     .flags = TD_OP_OUT | TD_OP_FUNCTION_ONLY,
 };

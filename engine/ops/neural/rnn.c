@@ -306,36 +306,59 @@ static td_status run_lstm(td_call *call) {
 
 /* ---- the table ---- */
 
-#define CELL(name, state, results, text)                                                           \
+/* What help says of a cell with so many gates ("4*H" rows), of the states that it is given, and of
+ * those that it gives besides its first. */
+#define CELL_SHAPES(rows, states, more)                                                            \
+    "input (N?, I), hx " states ", w_ih (" rows ", I), w_hh (" rows ", H), b_ih (" rows            \
+    "), b_hh (" rows ") -> (N?, H)" more
+#define SEQUENCE_SHAPES(rows, states, more)                                                        \
+    "input (T, N, I), hx " states ", params {(w...)} -> (T, N, H*directions), (layers, N, H)" more \
+    " if not batch_first | input (N, T, I), hx " states                                            \
+    ", params {(w...)} -> (N, T, H*directions), (layers, N, H)" more                               \
+    "; layers = num_layers*directions; directions = 2 if bidirectional else 1; w: in each layer "  \
+    "and direction (" rows ", I), (" rows ", H), and with biases twice (" rows ")"
+#define STATE "(layers, N, H)"
+
+#define CELL(name, state, results, text, ...)                                                      \
     TD_OPERATOR(name) = {.schema = "(Tensor input, " state " hx, Tensor w_ih, Tensor w_hh, "       \
                                    "Tensor? b_ih=nil, Tensor? b_hh=nil) -> " results,              \
                          .doc = text,                                                              \
+                         .shapes = __VA_ARGS__,                                                    \
                          .run = run_##name,                                                        \
                          .autocast = {TD_AUTOCAST_NONE, TD_AUTOCAST_LOWER},                        \
                          .flags = TD_OP_FUNCTION_ONLY}
-#define SEQUENCE(name, state, results, text)                                                       \
+#define SEQUENCE(name, state, results, text, ...)                                                  \
     TD_OPERATOR(name) = {                                                                          \
         .schema = "(Tensor input, " state " hx, Tensor[] params, bool has_biases=true, "           \
                   "int num_layers=1, float dropout=0, bool train=false, "                          \
                   "bool bidirectional=false, bool batch_first=false) -> " results,                 \
         .doc = text,                                                                               \
+        .shapes = __VA_ARGS__,                                                                     \
         .run = run_##name,                                                                         \
         .flags = TD_OP_FUNCTION_ONLY}
 
-CELL(rnn_tanh_cell, "Tensor", "Tensor", "One step of Elman's cell: tanh(W x + b + U h + c).");
-CELL(rnn_relu_cell, "Tensor", "Tensor", "One step of Elman's cell: relu(W x + b + U h + c).");
+CELL(rnn_tanh_cell, "Tensor", "Tensor", "One step of Elman's cell: tanh(W x + b + U h + c).",
+     CELL_SHAPES("H", "(N?, H)", ""),
+     .takes = "floating and integers, one dtype; integers count as float32");
+CELL(rnn_relu_cell, "Tensor", "Tensor", "One step of Elman's cell: relu(W x + b + U h + c).",
+     CELL_SHAPES("H", "(N?, H)", ""), .takes = "floating and integers, one dtype");
 CELL(lstm_cell, "Tensor[]", "(Tensor h, Tensor c)",
-     "One step of an LSTM cell; gates in the order input, forget, cell, output.");
-CELL(gru_cell, "Tensor", "Tensor",
-     "One step of a GRU cell; gates in the order reset, update, new.");
+     "One step of an LSTM cell; gates in the order input, forget, cell, output.",
+     CELL_SHAPES("4*H", "{(N?, H)}", ", (N?, H)"), .takes = "floating, one dtype");
+CELL(gru_cell, "Tensor", "Tensor", "One step of a GRU cell; gates in the order reset, update, new.",
+     CELL_SHAPES("3*H", "(N?, H)", ""), .takes = "floating, one dtype");
 SEQUENCE(rnn_tanh, "Tensor", "(Tensor output, Tensor h)",
-         "Layers of Elman's cells (tanh) over sequences (T, N, size).");
+         "Layers of Elman's cells (tanh) over sequences (T, N, size).",
+         SEQUENCE_SHAPES("H", STATE, ""), .takes = "floating, one dtype");
 SEQUENCE(rnn_relu, "Tensor", "(Tensor output, Tensor h)",
-         "Layers of Elman's cells (relu) over sequences (T, N, size).");
+         "Layers of Elman's cells (relu) over sequences (T, N, size).",
+         SEQUENCE_SHAPES("H", STATE, ""), .takes = "floating and integers, one dtype");
 SEQUENCE(lstm, "Tensor[]", "(Tensor output, Tensor h, Tensor c)",
-         "Layers of LSTM cells over sequences (T, N, size); params layer by layer.");
+         "Layers of LSTM cells over sequences (T, N, size); params layer by layer.",
+         SEQUENCE_SHAPES("4*H", "{" STATE "}", ", " STATE), .takes = "floating, one dtype");
 SEQUENCE(gru, "Tensor", "(Tensor output, Tensor h)",
-         "Layers of GRU cells over sequences (T, N, size); params layer by layer.");
+         "Layers of GRU cells over sequences (T, N, size); params layer by layer.",
+         SEQUENCE_SHAPES("3*H", STATE, ""), .takes = "floating, one dtype");
 
 TD_OPERATOR(elman_gate) = {
     .schema = "(Tensor x, Tensor h, bool rectified) -> Tensor",

@@ -172,6 +172,9 @@ TD_OPERATOR(prelu_slope) = {
 TD_OPERATOR(prelu) = {
     .schema = "(Tensor x, Tensor weight) -> Tensor",
     .doc = "x where positive, else weight * x, with one weight or one for each channel.",
+    .shapes = "x (N, C, ...), weight (C) -> (N, C, ...) | x (...), weight (one...) -> (...); one: "
+              "(1) or ()",
+    .takes = "floating, one dtype",
     .run = run_prelu,
     .autocast = {.cuda = TD_AUTOCAST_LOWER, .cpu = TD_AUTOCAST_LOWER},
 };
@@ -180,6 +183,7 @@ TD_OPERATOR(rrelu) = {
               "bool training=false, *, generator? generator=nil) -> Tensor",
     .doc = "x where positive, else x times a slope: in training drawn between lower and upper for "
            "each element, otherwise their mean.",
+    .takes = "floating",
     .run = run_rrelu,
     .flags = TD_OP_INPLACE | TD_OP_RANDOM,
 };
@@ -194,5 +198,7 @@ TD_OPERATOR(gated) = {
 TD_OPERATOR(glu) = {
     .schema = "(Tensor x, dim dim=-1) -> Tensor",
     .doc = "The first half along dim times sigmoid of the second half.",
+    .shapes = "x (...) -> (...) with x[dim]//2 at dim",
+    .takes = "floating",
     .run = run_glu,
 };

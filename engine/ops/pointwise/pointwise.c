@@ -334,6 +334,8 @@ TD_OPERATOR(clamp_both) = {
 TD_OPERATOR(clamp) = {
     .schema = "(Tensor x, Tensor|number? min=nil, Tensor|number? max=nil) -> Tensor",
     .doc = "Each element, but at least min and at most max.",
+    .shapes = "x (*), min (*), max (*) -> (*)",
+    .takes = "any, promoted",
     .run = run_clamp,
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -359,6 +361,8 @@ LOGICAL(logical_not, "Tensor x", "Is it zero?");
 TD_OPERATOR(equal) = {
     .schema = "(Tensor a, Tensor b) -> bool",
     .doc = "Have a and b the same shape and the same elements?",
+    .shapes = "a (...), b (others...) -> bool",
+    .takes = "any; the result is bool",
     .run = run_equal,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };

@@ -148,6 +148,7 @@ TD_OPERATOR(polygamma) = {
 TD_OPERATOR(mvlgamma) = {
     .schema = "(Tensor x, int(1..) p) -> Tensor",
     .doc = "Logarithm of the multivariate gamma function of dimension p.",
+    .takes = "any; integers and bool count as float32",
     .formula = "half = 0.5 * arange(0, p, 1, device=x.device);"
                "sum(lgamma(unsqueeze(x, -1) - if(x.floating, to(half, x.dtype), half)), {-1}) +"
                "p * (p - 1) * 0.28618247146235004",
@@ -234,6 +235,8 @@ FORMULA(rad2deg, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Radians in degrees.",
 TD_OPERATOR(positive) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "x itself.",
+    .shapes = "x (...) -> (...)",
+    .takes = "floating and integers",
     .run = run_positive,
 };
 TD_OPERATOR(nan_to_num_with) = {
@@ -383,6 +386,8 @@ TD_OPERATOR(isclose) = {
     .schema = "(Tensor a, Tensor b, number(0..) rtol=1e-05, number(0..) atol=1e-08, "
               "bool equal_nan=false) -> Tensor",
     .doc = "Is |a - b| at most atol + rtol * |b|?",
+    .shapes = "a (*), b (*) -> (*)",
+    .takes = "any, one dtype; the result is bool",
     .run = run_isclose,
     .flags = TD_OP_NONDIFF,
 };
@@ -390,6 +395,8 @@ TD_OPERATOR(allclose) = {
     .schema = "(Tensor a, Tensor b, number(0..) rtol=1e-05, number(0..) atol=1e-08, "
               "bool equal_nan=false) -> bool",
     .doc = "Are all elements close, as isclose says?",
+    .shapes = "a (*), b (*) -> bool",
+    .takes = "any, one dtype; the result is bool",
     .run = run_allclose,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };

@@ -347,6 +347,7 @@ done:
 TD_OPERATOR(sum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Sum of all elements, or over the given dims; integers and masks give int64.",
+    .takes = "any; integers and bool count as int64",
     .rule = rule_sum,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
@@ -358,6 +359,7 @@ TD_OPERATOR(sum) = {
 TD_OPERATOR(nansum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Sum that takes NaN for 0.",
+    .takes = "any; integers and bool count as int64",
     .rule = rule_nansum,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
@@ -367,6 +369,7 @@ TD_OPERATOR(nansum) = {
 TD_OPERATOR(mean) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Mean of all elements, or over the given dims.",
+    .takes = "floating; any with dtype",
     .rule = rule_mean,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
@@ -376,6 +379,7 @@ TD_OPERATOR(mean) = {
 TD_OPERATOR(prod) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Product of all elements, or over the given dims; integers and masks give int64.",
+    .takes = "any; integers and bool count as int64",
     .rule = rule_prod,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
@@ -514,6 +518,7 @@ TD_OPERATOR(argmin) = {
 TD_OPERATOR(any) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Is an element different from zero?",
+    .takes = "any; the result is bool; uint8 gives uint8",
     .rule = rule_any,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
@@ -522,6 +527,7 @@ TD_OPERATOR(any) = {
 TD_OPERATOR(all) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Are all elements different from zero?",
+    .takes = "any; the result is bool; uint8 gives uint8",
     .rule = rule_all,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
@@ -530,6 +536,7 @@ TD_OPERATOR(all) = {
 TD_OPERATOR(count_nonzero) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Number of elements different from zero.",
+    .takes = "any; the result is int64",
     .rule = rule_count_nonzero,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
@@ -538,6 +545,7 @@ TD_OPERATOR(count_nonzero) = {
 TD_OPERATOR(nanmean) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Mean of what is not NaN, of all elements or over the given dims.",
+    .takes = "any; integers and bool count as float32",
     .formula = "nansum(x, dim, keepdim) / sum(x == x, dim, keepdim)",
     .flags = TD_OP_OUT,
 };
@@ -546,6 +554,7 @@ TD_OPERATOR(norm) = {
               "dtype? dtype=nil) -> Tensor",
     .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...; "
            "\"nuc\": the sum of singular values over two dims.",
+    .takes = "floating",
     .variant = choose_norm,
     .rule = rule_norm,
     .kernel = kernel_reduce,
@@ -575,6 +584,7 @@ TD_OPERATOR(nuclear_norm) = {
 TD_OPERATOR(logsumexp) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Logarithm of the sum of exp(x), without overflow.",
+    .takes = "any; integers and bool count as float32",
     .formula = "m = if(x.numel == 0, sum(x, dim, keepdim=true), amax(x, dim, keepdim=true));"
                "least = where(isfinite(m), m, 0.0);"
                "s = sum(exp(x - least), dim, keepdim=keepdim);"
@@ -601,6 +611,8 @@ done:
 TD_OPERATOR(sum_to_size) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "Sum x to a shape that broadcasts to its own.",
+    .shapes = "x (...) -> (size...)",
+    .takes = "any; integers and bool count as int64",
     .run = run_sum_to_size,
     .flags = TD_OP_METHOD_ONLY,
 };

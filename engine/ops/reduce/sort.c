@@ -199,6 +199,7 @@ TD_OPERATOR(sort) = {
     .schema = "(Tensor x, dim dim=-1, bool descending=false, *, bool stable=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "The elements along a dim in order and where they stood; equal ones keep their order.",
+    .shapes = "x (...) -> (...), (...)",
     .rule = rule_sort,
     .kernel = kernel_sort,
     .dtypes = TD_DTYPES_ALL,
@@ -209,6 +210,7 @@ TD_OPERATOR(argsort) = {
     .schema = "(Tensor x, dim dim=-1, bool descending=false, *, bool stable=false) -> "
               "index Tensor",
     .doc = "Where the elements stand that come first, second, ... along a dim.",
+    .shapes = "x (...) -> (...)",
     .rule = rule_argsort,
     .kernel = kernel_sort,
     .dtypes = TD_DTYPES_ALL,
@@ -217,6 +219,7 @@ TD_OPERATOR(argsort) = {
 TD_OPERATOR(msort) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The elements in order along the first dim.",
+    .shapes = "x (...) -> (...)",
     .formula = "sort(x, 0).values",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -224,6 +227,7 @@ TD_OPERATOR(topk) = {
     .schema = "(Tensor x, int k, dim dim=-1, bool largest=true, bool sorted=true) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "The k largest (or smallest) elements along a dim and where they are.",
+    .shapes = "x (...) -> (...) with k at dim, (...) with k at dim",
     .rule = rule_topk,
     .kernel = kernel_sort,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -244,6 +248,7 @@ TD_OPERATOR(median) = {
     .schema = "(Tensor x, dim? dim=nil, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "The lower median, NaN where there is one; along a dim, medians and where they are.",
+    .takes = "floating and integers",
     .run = run_median,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -251,6 +256,7 @@ TD_OPERATOR(nanmedian) = {
     .schema = "(Tensor x, dim? dim=nil, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "The lower median of what is not NaN; along a dim, medians and where they are.",
+    .takes = "floating and integers",
     .run = run_nanmedian,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };

@@ -283,6 +283,9 @@ TD_OPERATOR(quantile) = {
     .schema = "(Tensor x, Tensor|number q, dim? dim=nil, bool keepdim=false, *, "
               "str interpolation=\"linear\") -> Tensor",
     .doc = "The elements, or what lies between two, that the parts q of all are below.",
+    .shapes = "x (...), q () -> (...) without dim | x (...), q (n) -> (n, rest...); rest: those of "
+              "x without dim",
+    .takes = "float32 and float64, one dtype",
     .run = run_quantile,
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -291,6 +294,9 @@ TD_OPERATOR(nanquantile) = {
     .schema = "(Tensor x, Tensor|number q, dim? dim=nil, bool keepdim=false, *, "
               "str interpolation=\"linear\") -> Tensor",
     .doc = "quantile of what is not NaN.",
+    .shapes = "x (...), q () -> (...) without dim | x (...), q (n) -> (n, rest...); rest: those of "
+              "x without dim",
+    .takes = "float32 and float64, one dtype",
     .run = run_nanquantile,
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -321,6 +327,7 @@ TD_OPERATOR(var_mean) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
               "bool? unbiased=nil) -> (Tensor var, Tensor mean)",
     .doc = "Variance and mean, of all elements or over the given dims.",
+    .takes = "floating",
     .formula = "var: var(x, dim, correction=correction, keepdim=keepdim, unbiased=unbiased);"
                "mean: mean(x, dim, keepdim=keepdim)",
 };
@@ -328,6 +335,7 @@ TD_OPERATOR(std_mean) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
               "bool? unbiased=nil) -> (Tensor std, Tensor mean)",
     .doc = "Standard deviation and mean, of all elements or over the given dims.",
+    .takes = "floating",
     .formula = "std: std(x, dim, correction=correction, keepdim=keepdim, unbiased=unbiased);"
                "mean: mean(x, dim, keepdim=keepdim)",
 };
@@ -335,6 +343,7 @@ TD_OPERATOR(renorm) = {
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .schema = "(Tensor x, number p, dim dim, number maxnorm) -> Tensor",
     .doc = "x with every slice along a dim whose p-norm is above maxnorm scaled down to it.",
+    .takes = "floating",
     .run = run_renorm,
     .flags = TD_OP_OUT | TD_OP_INPLACE | TD_OP_OUT_EXACT,
 };
@@ -351,6 +360,8 @@ TD_OPERATOR(renormed) = {
 TD_OPERATOR(dist) = {
     .schema = "(Tensor x, Tensor y, number p=2) -> Tensor",
     .doc = "The p-norm of x - y.",
+    .shapes = "x (*), y (*) -> ()",
+    .takes = "floating, promoted",
     .formula = "norm(x - y, p)",
     .autocast = {.cuda = TD_AUTOCAST_FP32},
 };
@@ -358,6 +369,9 @@ TD_OPERATOR(diff) = {
     .schema = "(Tensor x, int(0..) n=1, dim dim=-1, Tensor? prepend=nil, Tensor? append=nil) -> "
               "Tensor",
     .doc = "What each element differs by from the one before along a dim, n times over.",
+    .shapes = "x (...), prepend (...) with a at dim, append (...) with b at dim -> (...) with m at "
+              "dim; m: those of all three less n, at least 0",
+    .takes = "any, promoted",
     .run = run_diff,
     .flags = TD_OP_OUT,
 };
@@ -365,17 +379,26 @@ TD_OPERATOR(trapezoid) = {
     .schema = "(Tensor y, Tensor? x=nil, *, number dx=1, dim dim=-1) -> Tensor",
     .doc =
         "The area below y along a dim, whose points lie at x or dx apart, by the trapezoid rule.",
+    .shapes =
+        "y (...), x (points...) -> (...) without dim; points: y[dim] of them, or the shape of y",
+    .takes = "floating and integers, promoted; integers count as float32",
     .run = run_trapezoid,
 };
 TD_OPERATOR(trapz) = {
     .schema = "(Tensor y, Tensor? x=nil, *, number dx=1, dim dim=-1) -> Tensor",
     .doc = "Another name for trapezoid.",
+    .shapes =
+        "y (...), x (points...) -> (...) without dim; points: y[dim] of them, or the shape of y",
+    .takes = "floating and integers, promoted; integers count as float32",
     .formula = "trapezoid(y, x, dx=dx, dim=dim)",
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(cumulative_trapezoid) = {
     .schema = "(Tensor y, Tensor? x=nil, *, number dx=1, dim dim=-1) -> Tensor",
     .doc = "The running areas below y along a dim by the trapezoid rule.",
+    .shapes = "y (...), x (points...) -> (...) with y[dim] - 1 at dim; points: y[dim] of them, or "
+              "the shape of y",
+    .takes = "floating and integers, promoted; integers count as float32",
     .run = run_cumulative_trapezoid,
 };
 #define LEFT_AND_RIGHT                                                                             \
@@ -404,6 +427,9 @@ TD_OPERATOR(cov) = {
               "Tensor",
     .doc = "Covariances of variables (rows) over observations (columns), which may be weighted by "
            "how often and how much they count.",
+    .shapes =
+        "x (n, m), fweights (m), aweights (m) -> (n, n) | x (m), fweights (m), aweights (m) -> ()",
+    .takes = "floating and integers; integers count as float32",
     .run = run_cov,
 };
 TD_OPERATOR(covariance) = {
@@ -437,6 +463,8 @@ TD_OPERATOR(row_sizes) = {
 TD_OPERATOR(corrcoef) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Correlations of variables (rows) over observations (columns).",
+    .shapes = "x (n, m) -> (n, n) | x (m) -> ()",
+    .takes = "floating and integers; integers count as float32",
     .formula = "c = cov(if(x.numel == 0 or x.ndim == 0, x, x / row_sizes(x)));"
                "n = if(x.ndim < 2, 1, x.size(0));"
                "d = sqrt(take(c, arange(0, n * n, n + 1, device=c.device)));"

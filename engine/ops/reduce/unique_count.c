@@ -477,6 +477,8 @@ TD_OPERATOR(unique) = {
               "dim? dim=nil) -> (Tensor values, index Tensor inverse_indices, Tensor counts)",
     .doc = "The different elements, or slices along a dim, in order; of each element the number of "
            "its own, and how many there are, where asked for: those that are, in this order.",
+    .shapes = "x (...) -> (n), (...), (n) if dim == nil | -> (...) with n at dim, (x[dim]), (n); "
+              "n: how many differ",
     .run = run_unique,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };
@@ -485,6 +487,8 @@ TD_OPERATOR(unique_consecutive) = {
               "(Tensor values, index Tensor inverse_indices, Tensor counts)",
     .doc = "Elements, or slices along a dim, without those that equal the one before; of each "
            "element the number of its own, and how many there are, where asked for.",
+    .shapes = "x (...) -> (n), (...), (n) if dim == nil | -> (...) with n at dim, (x[dim]), (n); "
+              "n: how many differ",
     .run = run_unique_consecutive,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };
@@ -499,12 +503,16 @@ TD_OPERATOR(row_order) = {
 TD_OPERATOR(bincount) = {
     .schema = "(index Tensor x, Tensor? weights=nil, int(0..) minlength=0) -> Tensor",
     .doc = "At place k how many elements are k, or the sum of their weights.",
+    .shapes = "x (n), weights (n) -> (m); m: the largest element, at least minlength",
+    .takes = "x integers; weights floating; the result is int64, with weights of their dtype",
     .run = run_bincount,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(histc) = {
     .schema = "(Tensor x, int(1..) bins=100, number min=0, number max=0) -> Tensor",
     .doc = "How many elements lie in each of equal parts from min to max, or of their own range.",
+    .shapes = "x (...) -> (bins)",
+    .takes = "floating",
     .run = run_histc,
     .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };
@@ -523,6 +531,9 @@ TD_OPERATOR(searchsorted) = {
               "bool right=false, str? side=nil, index Tensor? sorter=nil) -> index Tensor",
     .doc = "Where values belong in a sorted sequence: before the first that is not less, or behind "
            "equal ones with right.",
+    .shapes = "sorted_sequence (n), values (...), sorter (n) -> (...) | sorted_sequence (..., n), "
+              "values (..., m), sorter (..., n) -> (..., m)",
+    .takes = "floating and integers; sorter integers; the result is int64",
     .run = run_searchsorted,
     .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };
@@ -539,6 +550,7 @@ TD_OPERATOR(bucketize) = {
     .schema = "(Tensor|number x, Tensor boundaries, *, bool out_int32=false, bool right=false) -> "
               "index Tensor",
     .doc = "The number of the bucket between boundaries that each element lies in.",
+    .shapes = "x (...), boundaries (n) -> (...)",
     .run = run_bucketize,
     .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };
@@ -546,6 +558,8 @@ TD_OPERATOR(isin) = {
     .schema = "(Tensor|number elements, Tensor|number test_elements, *, "
               "bool assume_unique=false, bool invert=false) -> Tensor",
     .doc = "Is each element one of the test elements?",
+    .shapes = "elements (...), test_elements (others...) -> (...)",
+    .takes = "floating and integers; the result is bool",
     .run = run_isin,
     .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };

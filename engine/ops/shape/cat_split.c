@@ -383,26 +383,33 @@ done:
 TD_OPERATOR(unbind) = {
     .schema = "(Tensor x, dim dim=0) -> Tensor[]",
     .doc = "The parts along a dim, which is left out.",
+    .shapes = "x (...) -> {(...) without dim}",
     .run = run_unbind,
 };
 TD_OPERATOR(chunk) = {
     .schema = "(Tensor x, int chunks, dim dim=0) -> Tensor[]",
     .doc = "At most so many parts of equal size along a dim.",
+    .shapes = "x (...) -> {(...) with n at dim}; n: ceil(x[dim]/chunks), and what is left",
     .run = run_chunk,
 };
 TD_OPERATOR(split) = {
     .schema = "(Tensor x, int[] split_size, dim dim=0) -> Tensor[]",
     .doc = "Parts of the given size or sizes along a dim.",
+    .shapes =
+        "x (...) -> {(...) with n at dim}; n: split_size, and what is left, or those in the list",
     .run = run_split,
 };
 TD_OPERATOR(split_with_sizes) = {
     .schema = "(Tensor x, int[] split_sizes, dim dim=0) -> Tensor[]",
     .doc = "Parts of the given sizes along a dim.",
+    .shapes = "x (...) -> {(...) with n at dim}; n: of split_sizes, one by one",
     .run = run_split_with_sizes,
 };
 TD_OPERATOR(cat) = {
     .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
     .doc = "Tensors joined along a dim.",
+    .shapes = "tensors {(...) with n at dim} -> (...) with sum(tensors, dim) at dim; n: its own",
+    .takes = "any, promoted",
     .rule = rule_cat,
     .kernel = kernel_cat,
     .dtypes = TD_DTYPES_ALL,
@@ -413,6 +420,8 @@ TD_OPERATOR(cat) = {
 TD_OPERATOR(stack) = {
     .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
     .doc = "Tensors of one shape joined along a new dim.",
+    .shapes = "tensors {(...)} -> (...) with #tensors inserted at dim",
+    .takes = "any, promoted",
     .run = run_stack,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT | TD_OP_OUT_APART,
@@ -420,11 +429,13 @@ TD_OPERATOR(stack) = {
 TD_OPERATOR(tile) = {
     .schema = "(Tensor x, int[] dims) -> Tensor",
     .doc = "x repeated so many times along each dim.",
+    .shapes = "x (...) -> (times(x, dims)...)",
     .run = run_tile,
 };
 TD_OPERATOR(flip) = {
     .schema = "(Tensor x, dim[] dims) -> Tensor",
     .doc = "The order of elements along the dims reversed.",
+    .shapes = "x (...) -> (...)",
     .rule = rule_flip,
     .kernel = kernel_flip,
     .dtypes = TD_DTYPES_ALL,
@@ -433,5 +444,6 @@ TD_OPERATOR(flip) = {
 TD_OPERATOR(roll) = {
     .schema = "(Tensor x, int[] shifts, dim[]? dims=nil) -> Tensor",
     .doc = "Elements moved along dims; what leaves at the end comes in at the start.",
+    .shapes = "x (...) -> (...)",
     .run = run_roll,
 };

@@ -404,6 +404,8 @@ done:
 TD_OPERATOR(diagonal) = {
     .schema = "(Tensor x, int offset=0, dim dim1=0, dim dim2=1) -> Tensor",
     .doc = "The diagonal of the matrices in two dims as the last dim, offset columns to the right.",
+    .shapes = "x (...) -> (others(x, dim1, dim2)..., n); n = max(0, min(x[dim1] + min(offset, 0), "
+              "x[dim2] - max(offset, 0)))",
     .run = run_diagonal,
     .gradient = "x: diagonal_backward(g, x.shape, offset, dim1, dim2)",
     .flags = TD_OP_VIEW,
@@ -420,6 +422,8 @@ TD_OPERATOR(diagonal_backward) = {
 TD_OPERATOR(diag_embed) = {
     .schema = "(Tensor x, int offset=0, dim dim1=-2, dim dim2=-1) -> Tensor",
     .doc = "Matrices of zeros with the last dim as their diagonal.",
+    .shapes = "x (..., n) -> (sizes...); sizes: those before n, with n + abs(offset) inserted at "
+              "dim1 and dim2",
     .rule = rule_diag_embed,
     .kernel = kernel_diag_embed,
     .dtypes = TD_DTYPES_ALL,
@@ -428,6 +432,8 @@ TD_OPERATOR(diag_embed) = {
 TD_OPERATOR(diag) = {
     .schema = "(Tensor x, int diagonal=0) -> Tensor",
     .doc = "The matrix with this diagonal, or a copy of the diagonal of a matrix.",
+    .shapes = "x (n) -> (n + abs(diagonal), n + abs(diagonal)) | x (n, m) -> (max(0, min(n + "
+              "min(diagonal, 0), m - max(diagonal, 0))))",
     .formula = "if(x.ndim == 1, diag_embed(x, diagonal),"
                "   if(x.ndim == 2, clone(diagonal(x, diagonal), memory_format=\"contiguous\"),"
                "      error(\"needs a vector or a matrix, got shape %\", x.shape)))",
@@ -436,17 +442,22 @@ TD_OPERATOR(diag) = {
 TD_OPERATOR(diagflat) = {
     .schema = "(Tensor x, int offset=0) -> Tensor",
     .doc = "The matrix that has the elements of x on its diagonal.",
+    .shapes = "x (...) -> (numel(x) + abs(offset), numel(x) + abs(offset))",
     .formula = "diag_embed(reshape(x, -1), offset)",
 };
 TD_OPERATOR(trace) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor x) -> Tensor",
     .doc = "The sum of a matrix's diagonal.",
+    .shapes = "x (n, m) -> ()",
+    .takes = "floating and integers; integers count as int64",
     .run = run_trace,
 };
 TD_OPERATOR(diagonal_scatter) = {
     .schema = "(Tensor x, Tensor src, int offset=0, dim dim1=0, dim dim2=1) -> Tensor",
     .doc = "A copy of x with src as the diagonal that diagonal would give.",
+    .shapes = "x (...), src (others(x, dim1, dim2)..., n) -> (...); n = max(0, min(x[dim1] + "
+              "min(offset, 0), x[dim2] - max(offset, 0)))",
     PART(kernel_diagonal_scatter),
     .gradient = "x: diagonal_scatter(g, " BLANK ", offset, dim1, dim2);"
                 "src: diagonal(g, offset, dim1, dim2)",
@@ -454,6 +465,7 @@ TD_OPERATOR(diagonal_scatter) = {
 TD_OPERATOR(select_scatter) = {
     .schema = "(Tensor x, Tensor src, dim dim, index index) -> Tensor",
     .doc = "A copy of x with src at one place along a dim.",
+    .shapes = "x (...), src (...) without dim -> (...)",
     PART(kernel_select_scatter),
     .gradient = "x: select_scatter(g, " BLANK ", dim, index); src: select(g, dim, index)",
 };
@@ -461,6 +473,8 @@ TD_OPERATOR(slice_scatter) = {
     .schema = "(Tensor x, Tensor src, dim dim=0, index? start=nil, int? stop=nil, int step=1) "
               "-> Tensor",
     .doc = "A copy of x with src at the places from start to stop, both included, along a dim.",
+    .shapes = "x (...), src (...) with n at dim -> (...); n: the places from start to stop in "
+              "steps of step",
     PART(kernel_slice_scatter),
     .gradient = "x: slice_scatter(g, " BLANK ", dim, start, stop, step);"
                 "src: slice(g, dim, start, stop, step)",
@@ -478,6 +492,8 @@ TD_OPERATOR(fill_diagonal_) = {
 TD_OPERATOR(unfold) = {
     .schema = "(Tensor x, dim dimension, int size, int step) -> Tensor",
     .doc = "A view of windows of size places along a dim, one every step, as the last dim.",
+    .shapes = "x () -> (size) | x (...) -> (with(x, dimension, n)..., size); n = (x[dimension] - "
+              "size)//step + 1",
     .run = run_unfold,
     .gradient = "x: unfold_backward(g, x.shape, dimension, size, step)",
     .flags = TD_OP_VIEW | TD_OP_METHOD_ONLY,
@@ -495,6 +511,7 @@ TD_OPERATOR(tril_indices) = {
     .schema = "(int row, int col, int offset=0, *, dtype? dtype=nil, device? device=nil) "
               "-> index Tensor",
     .doc = "Rows and columns of the places of a lower triangle.",
+    .shapes = "-> (2, n); n: the places of the triangle",
     .run = run_tril_indices,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF,
 };
@@ -502,22 +519,26 @@ TD_OPERATOR(triu_indices) = {
     .schema = "(int row, int col, int offset=0, *, dtype? dtype=nil, device? device=nil) "
               "-> index Tensor",
     .doc = "Rows and columns of the places of an upper triangle.",
+    .shapes = "-> (2, n); n: the places of the triangle",
     .run = run_triu_indices,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF,
 };
 TD_OPERATOR(rot90) = {
     .schema = "(Tensor x, int k=1, dim[] dims={0, 1}) -> Tensor",
     .doc = "The plane of two dims turned k quarters from the first dim to the second.",
+    .shapes = "x (...) -> (...) if k%2 == 0 | -> (swap(x, dims[1], dims[2])...)",
     .run = run_rot90,
 };
 TD_OPERATOR(fliplr) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The columns in reverse order.",
+    .shapes = "x (...) -> (...)",
     .formula = "if(x.ndim >= 2, flip(x, 1),"
                "   error(\"needs a tensor of at least 2 dims, got %\", x.ndim))",
 };
 TD_OPERATOR(flipud) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The rows in reverse order.",
+    .shapes = "x (...) -> (...)",
     .formula = "if(x.ndim >= 1, flip(x, 0), error(\"needs a tensor of at least 1 dim, got 0\"))",
 };

@@ -160,6 +160,7 @@ static td_status run_combinations(td_call *call) {
 TD_OPERATOR(broadcast_tensors) = {
     .schema = "(Tensor... tensors) -> Tensor[]",
     .doc = "The tensors expanded to the shape that they broadcast to.",
+    .shapes = "tensors {(*)} -> {(*)}",
     .run = run_broadcast_tensors,
     .flags = TD_OP_FUNCTION_ONLY,
 };
@@ -167,17 +168,25 @@ TD_OPERATOR(meshgrid) = {
     .schema = "(Tensor... tensors, *, \"ij\"|\"xy\" indexing=\"ij\") -> Tensor[]",
     .doc =
         "Coordinates of a grid: vector k varies along dim k; \"xy\" exchanges the first two dims.",
+    .shapes = "tensors {(length...)} -> {(sizes...)}; length: one size, or none for a single "
+              "element; sizes: the lengths of all, the first two exchanged where indexing is 'xy'",
+    .takes = "any, one dtype",
     .run = run_meshgrid,
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(cartesian_prod) = {
     .schema = "(Tensor... tensors) -> Tensor",
     .doc = "All rows made of an element of each vector.",
+    .shapes = "tensors {(n)} -> (tensors[1][1]) if #tensors == 1 | -> (prod(tensors, 1), "
+              "#tensors); n: its own",
+    .takes = "any, one dtype",
     .run = run_cartesian_prod,
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(combinations) = {
     .schema = "(Tensor x, int r=2, bool with_replacement=false) -> Tensor",
     .doc = "All rows of r elements of a vector, in their order.",
+    .shapes = "x (n) -> (0) if r == 0 or n == 0 or r > n and not with_replacement | -> (count, r); "
+              "count: how many ways there are to take r of n",
     .run = run_combinations,
 };

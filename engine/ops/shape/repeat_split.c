@@ -381,11 +381,13 @@ static td_status run_dsplit(td_call *call) {
 TD_OPERATOR(repeat) = {
     .schema = "(Tensor x, int[] sizes) -> Tensor",
     .doc = "x so many times along each dim. The name is a keyword of Lua: x:rep(2, 3) is the same.",
+    .shapes = "x (...) -> (times(x, sizes)...)",
     .run = run_repeat,
 };
 TD_OPERATOR(rep) = {
     .schema = "(Tensor x, int[] sizes) -> Tensor",
     .doc = "x so many times along each dim: PyTorch's repeat, which is a keyword of Lua.",
+    .shapes = "x (...) -> (times(x, sizes)...)",
     .formula = "repeat(x, sizes)",
 };
 TD_OPERATOR(repeat_interleave) = {
@@ -393,22 +395,27 @@ TD_OPERATOR(repeat_interleave) = {
               "-> Tensor",
     .doc =
         "Each place along a dim (of the flattened x) so many times; of counts alone, the places.",
+    .shapes = "x (...), repeats (counts...) -> (...) with n at dim if dim ~= nil | -> (n); counts: "
+              "one, or one for each place; n: all repeats added up",
     .run = run_repeat_interleave,
     .flags = TD_OP_BY_ELEMENTS,
 };
 TD_OPERATOR(atleast_1d) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "x, or a view with as many dims.",
+    .shapes = "x () -> (1) | x (...) -> (...)",
     .formula = "if(x.ndim == 0, view(x, 1), x)",
 };
 TD_OPERATOR(atleast_2d) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "x, or a view with as many dims: a vector becomes a row.",
+    .shapes = "x () -> (1, 1) | x (n) -> (1, n) | x (...) -> (...)",
     .formula = "if(x.ndim == 0, view(x, {1, 1}), if(x.ndim == 1, unsqueeze(x, 0), x))",
 };
 TD_OPERATOR(atleast_3d) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "x, or a view with as many dims: a matrix gets a last one.",
+    .shapes = "x () -> (1, 1, 1) | x (n) -> (1, n, 1) | x (n, m) -> (n, m, 1) | x (...) -> (...)",
     .formula = "if(x.ndim == 0, view(x, {1, 1, 1}),"
                "   if(x.ndim == 1, unsqueeze(unsqueeze(x, 0), -1),"
                "      if(x.ndim == 2, unsqueeze(x, -1), x)))",
@@ -423,30 +430,47 @@ TD_OPERATOR(as_columns) = {
 TD_OPERATOR(hstack) = {
     .schema = "(Tensor[] tensors) -> Tensor",
     .doc = "Tensors side by side: along the second dim, vectors along the only one.",
+    .shapes =
+        "tensors {(own...)} -> (n) if #tensors[1] <= 1 | tensors {(...) with m at 2} -> (...) with "
+        "sum(tensors, 2) at 2; own: () or one size; n: the elements of all; m: its own",
+    .takes = "any, promoted",
     JOIN(run_hstack),
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(vstack) = {
     .schema = "(Tensor[] tensors) -> Tensor",
     .doc = "Tensors one below the other: along the first dim, vectors as rows.",
+    .shapes = "tensors {()} -> (#tensors, 1) | tensors {(m)} -> (#tensors, m) | tensors {(...) "
+              "with n at 1} -> (...) with sum(tensors, 1) at 1; n: its own",
+    .takes = "any, promoted",
     JOIN(run_vstack),
     .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(row_stack) = {
     .schema = "(Tensor[] tensors) -> Tensor",
     .doc = "Another name for vstack.",
+    .shapes = "tensors {()} -> (#tensors, 1) | tensors {(m)} -> (#tensors, m) | tensors {(...) "
+              "with n at 1} -> (...) with sum(tensors, 1) at 1; n: its own",
+    .takes = "any, promoted",
     JOIN(run_vstack),
     .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(dstack) = {
     .schema = "(Tensor[] tensors) -> Tensor",
     .doc = "Tensors one behind the other: along the third dim.",
+    .shapes = "tensors {()} -> (1, 1, #tensors) | tensors {(m)} -> (1, m, #tensors) | tensors {(m, "
+              "k)} -> (m, k, #tensors) | tensors {(...) with n at 3} -> (...) with sum(tensors, 3) "
+              "at 3; n: its own",
+    .takes = "any, promoted",
     JOIN(run_dstack),
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(column_stack) = {
     .schema = "(Tensor[] tensors) -> Tensor",
     .doc = "Vectors as the columns of a matrix; matrices side by side.",
+    .shapes = "tensors {(own...)} -> (n, m, others...); own: (n), or (n, columns, others...); m: "
+              "the columns of all, one of each vector; n: its rows; others: the same of all",
+    .takes = "any, promoted",
     JOIN(run_column_stack),
     .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
@@ -462,26 +486,34 @@ TD_OPERATOR(place_blocks) = {
 TD_OPERATOR(block_diag) = {
     .schema = "(Tensor... tensors) -> Tensor",
     .doc = "A matrix with the tensors as blocks along its diagonal, zeros elsewhere.",
+    .shapes = "tensors {(sizes...)} -> (n, m); sizes: two at most; n: the rows of all; m: the "
+              "columns of all",
+    .takes = "any, promoted",
     .run = run_block_diag,
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(tensor_split) = {
     .schema = "(Tensor x, int|int[] indices_or_sections, dim dim=0) -> Tensor[]",
     .doc = "So many parts along a dim, or a cut behind each of the numbers of places given.",
+    .shapes = "x (...) -> {(...) with n at dim}; n: parts that differ by 1 at most, or those "
+              "between the indices",
     .run = run_tensor_split,
 };
 TD_OPERATOR(hsplit) = {
     .schema = "(Tensor x, int|int[] indices_or_sections) -> Tensor[]",
     .doc = "Equal parts side by side, or a cut behind each of the numbers of columns given.",
+    .shapes = "x (...) -> {(...) with n at d}; d = 1 if #x == 1 else 2; n: as tensor_split has it",
     .run = run_hsplit,
 };
 TD_OPERATOR(vsplit) = {
     .schema = "(Tensor x, int|int[] indices_or_sections) -> Tensor[]",
     .doc = "Equal parts one below the other, or a cut behind each of the numbers of rows given.",
+    .shapes = "x (...) -> {(...) with n at 1}; n: as tensor_split has it",
     .run = run_vsplit,
 };
 TD_OPERATOR(dsplit) = {
     .schema = "(Tensor x, int|int[] indices_or_sections) -> Tensor[]",
     .doc = "Equal parts along the third dim, or a cut behind each of the numbers of places given.",
+    .shapes = "x (...) -> {(...) with n at 3}; n: as tensor_split has it",
     .run = run_dsplit,
 };

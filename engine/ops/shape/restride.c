@@ -117,6 +117,7 @@ TD_OPERATOR(as_strided) = {
     .schema = "(Tensor x, int[] size, int[] stride, int? storage_offset=nil) -> Tensor",
     .doc = "Any sizes and strides over x's storage; storage_offset counts elements from the "
            "storage's first (nil: x's own).",
+    .shapes = "x (...) -> (size...)",
     .run = run_as_strided,
     .flags = TD_OP_INPLACE | TD_OP_TURNS,
 };

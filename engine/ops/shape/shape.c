@@ -192,43 +192,52 @@ static td_status run_expand_back(td_call *call) {
 TD_OPERATOR(view) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "The same elements in another shape, without a copy; one size may be -1.",
+    .shapes = "x (...) -> (size...)",
     VIEW(td_run_view, "x: reshape(g, x.shape)"),
 };
 TD_OPERATOR(reshape) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "The same elements in another shape, a view where possible; one size may be -1.",
+    .shapes = "x (...) -> (size...)",
     .run = run_reshape,
 };
 TD_OPERATOR(view_as) = {
     .schema = "(Tensor x, Tensor other) -> Tensor",
     .doc = "View in the other's shape.",
+    .shapes = "x (sizes...), other (...) -> (...)",
     .formula = "view(x, other.shape)",
     .flags = TD_OP_METHOD_ONLY,
 };
 TD_OPERATOR(reshape_as) = {
     .schema = "(Tensor x, Tensor other) -> Tensor",
     .doc = "Reshape to the other's shape.",
+    .shapes = "x (sizes...), other (...) -> (...)",
     .formula = "reshape(x, other.shape)",
     .flags = TD_OP_METHOD_ONLY,
 };
 TD_OPERATOR(flatten) = {
     .schema = "(Tensor x, dim start_dim=0, dim end_dim=-1) -> Tensor",
     .doc = "Join the dims from start_dim to end_dim into one.",
+    .shapes =
+        "x (...) -> (sizes...); sizes: those of x, from start_dim to end_dim multiplied into one",
     .run = run_flatten,
 };
 TD_OPERATOR(ravel) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "All elements as one row, a view where possible.",
+    .shapes = "x (...) -> (numel(x))",
     .formula = "reshape(contiguous(x), -1)",
 };
 TD_OPERATOR(unflatten) = {
     .schema = "(Tensor x, dim dim, int[] sizes) -> Tensor",
     .doc = "Split a dim into several; one size may be -1.",
+    .shapes = "x (...) -> (result...); result: those of x, with sizes in place of the one at dim",
     .run = run_unflatten,
 };
 TD_OPERATOR(permute) = {
     .schema = "(Tensor x, dim[] dims) -> Tensor",
     .doc = "The dims in another order.",
+    .shapes = "x (...) -> (x[dims]...)",
     .run = td_run_permute,
     .backward = td_grad_permute,
     .flags = TD_OP_VIEW,
@@ -236,11 +245,13 @@ TD_OPERATOR(permute) = {
 TD_OPERATOR(transpose) = {
     .schema = "(Tensor x, dim dim0, dim dim1) -> Tensor",
     .doc = "Two dims exchanged.",
+    .shapes = "x (...) -> (swap(x, dim0, dim1)...)",
     TURN(td_run_transpose, "x: transpose(g, dim0, dim1)"),
 };
 TD_OPERATOR(t) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "A matrix with its dims exchanged.",
+    .shapes = "x (n, m) -> (m, n) | x (...) -> (...)",
     .formula = "if(x.ndim <= 2, transpose(x, 0, -1),"
                "   error(\"needs a tensor of at most 2 dims, got %: use transpose\", x.ndim))",
     .flags = TD_OP_INPLACE | TD_OP_TURNS,
@@ -248,37 +259,45 @@ TD_OPERATOR(t) = {
 TD_OPERATOR(movedim) = {
     .schema = "(Tensor x, dim[] source, dim[] destination) -> Tensor",
     .doc = "Dims moved to other places, the rest in order.",
+    .shapes =
+        "x (...) -> (sizes...); sizes: those of x, source's at destination, the rest in order",
     .run = run_movedim,
 };
 TD_OPERATOR(squeeze) = {
     .schema = "(Tensor x, dim[]? dim=nil) -> Tensor",
     .doc = "Without the dims of size 1, all or those given.",
+    .shapes = "x (...) -> (rest...); rest: those of x without 1, or without 1 at dim",
     TURN(td_run_squeeze, "x: reshape(g, x.shape)"),
 };
 TD_OPERATOR(unsqueeze) = {
     .schema = "(Tensor x, dim dim) -> Tensor",
     .doc = "With a dim of size 1 inserted.",
+    .shapes = "x (...) -> (...) with 1 inserted at dim",
     TURN(td_run_unsqueeze, "x: reshape(g, x.shape)"),
 };
 TD_OPERATOR(expand) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "Dims of size 1 repeated without a copy; -1 keeps a size.",
+    .shapes = "x (...) -> (size...)",
     VIEW(td_run_expand, "x: if(g.numel == x.numel, reshape(g, x.shape), sum_to(g, x.shape))"),
 };
 TD_OPERATOR(expand_as) = {
     .schema = "(Tensor x, Tensor other) -> Tensor",
     .doc = "Expand to the other's shape.",
+    .shapes = "x to (...), other (...) -> (...)",
     .formula = "expand(x, other.shape)",
     .flags = TD_OP_METHOD_ONLY,
 };
 TD_OPERATOR(broadcast_to) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "Expand under the name that NumPy gives it.",
+    .shapes = "x (...) -> (size...)",
     .formula = "expand(x, size)",
 };
 TD_OPERATOR(select) = {
     .schema = "(Tensor x, dim dim, index index) -> Tensor",
     .doc = "One place along a dim, which is left out.",
+    .shapes = "x (...) -> (...) without dim",
     VIEW(td_run_select, "x: slice_backward(unsqueeze(g, dim), x.shape, dim, index,"
                         "                  if(index < 0, index, index + 1), 1)") |
         TD_OP_PART,
@@ -286,16 +305,19 @@ TD_OPERATOR(select) = {
 TD_OPERATOR(slice) = {
     .schema = "(Tensor x, dim dim=0, index? start=nil, int? stop=nil, int step=1) -> Tensor",
     .doc = "The places from start to stop, both included, along a dim.",
+    .shapes = "x (...) -> (...) with n at dim; n: the places from start to stop in steps of step",
     VIEW(td_run_slice, "x: slice_backward(g, x.shape, dim, start, stop, step)") | TD_OP_PART,
 };
 TD_OPERATOR(narrow) = {
     .schema = "(Tensor x, dim dim, index start, int length) -> Tensor",
     .doc = "So many places from start on along a dim.",
+    .shapes = "x (...) -> (...) with length at dim",
     .run = run_narrow,
 };
 TD_OPERATOR(tril) = {
     .schema = "(Tensor x, int diagonal=0) -> Tensor",
     .doc = "The lower triangle of matrices, zeros above the diagonal.",
+    .shapes = "x (..., n, m) -> (..., n, m)",
     .rule = rule_triangle,
     .kernel = kernel_tril,
     .dtypes = TD_DTYPES_ALL,
@@ -305,6 +327,7 @@ TD_OPERATOR(tril) = {
 TD_OPERATOR(triu) = {
     .schema = "(Tensor x, int diagonal=0) -> Tensor",
     .doc = "The upper triangle of matrices, zeros below the diagonal.",
+    .shapes = "x (..., n, m) -> (..., n, m)",
     .rule = rule_triangle,
     .kernel = kernel_triu,
     .dtypes = TD_DTYPES_ALL,

@@ -459,40 +459,47 @@ done:
 TD_OPERATOR(to_dense) = {
     .schema = "(Tensor x, dtype? dtype=nil) -> Tensor",
     .doc = "A sparse tensor with all its elements in strided memory; a strided one as it is.",
+    .shapes = "x (...) -> (...)",
     .run = run_to_dense,
     .flags = TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
 };
 TD_OPERATOR(coalesce) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "A sparse tensor whose places stand once each, in order; x itself where it is so.",
+    .shapes = "x (...) -> (...)",
     .run = run_coalesce,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
 };
 TD_OPERATOR(sparse_mask) = {
     .schema = "(Tensor x, Tensor mask) -> Tensor",
     .doc = "The elements of x at the places that a sparse tensor has, as a sparse tensor.",
+    .shapes = "x (...), mask (...) -> (...)",
     .run = run_sparse_mask,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
 };
 TD_OPERATOR(values) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The elements that a coalesced sparse tensor keeps, one row for each place.",
+    .shapes = "x (...) -> (n, dense...); n: how many places there are; dense: the dense dims",
     .run = run_values,
     .flags = TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
 };
 
 /* What is asked of a sparse tensor, or of its parts. */
-#define ASK(name, function, result, text)                                                          \
+#define ASK(name, function, result, ...)                                                           \
     TD_OPERATOR(name) = {.schema = "(Tensor x) -> " result,                                        \
-                         .doc = text,                                                              \
+                         .doc = __VA_ARGS__,                                                       \
                          .run = function,                                                          \
                          .flags = TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_ANY_LAYOUT}
 ASK(indices, run_indices, "index Tensor",
-    "The places of a coalesced sparse tensor, one column each.");
+    "The places of a coalesced sparse tensor, one column each.",
+    .shapes = "x (...) -> (d, n); d: how many dims are sparse; n: how many places there are");
 ASK(_indices, run_own_indices, "index Tensor",
-    "The places of a sparse tensor, coalesced or not, one column each.");
+    "The places of a sparse tensor, coalesced or not, one column each.",
+    .shapes = "x (...) -> (d, n); d: how many dims are sparse; n: how many places there are");
 ASK(_values, run_own_values, "Tensor",
-    "The elements of a sparse tensor, coalesced or not, without history.");
+    "The elements of a sparse tensor, coalesced or not, without history.",
+    .shapes = "x (...) -> (n, dense...); n: how many places there are; dense: the dense dims");
 ASK(_nnz, run_count, "number", "How many places a sparse tensor names.");
 ASK(is_coalesced, run_is_coalesced, "bool", "Does a sparse tensor name each place once, in order?");
 ASK(sparse_dim, run_sparse_dim, "number", "How many dims are sparse; of a strided tensor 0.");

@@ -231,12 +231,15 @@ TD_OPERATOR(sparse_coo_tensor) = {
               "device? device=nil, bool? is_coalesced=nil, bool? check_invariants=nil) -> Tensor",
     .doc =
         "A sparse tensor with values at the places that the columns of indices name, 0 elsewhere.",
+    .shapes = "indices (d, n), values (n, dense...) -> (size...) if size ~= nil | -> (sizes..., "
+              "dense...); sizes: the largest index in each row of indices",
     .run = run_sparse_coo_tensor,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_FUNCTION_ONLY | TD_OP_CREATES,
 };
 TD_OPERATOR(to_sparse) = {
     .schema = "(Tensor x, int? sparse_dim=nil) -> Tensor",
     .doc = "The elements that are not 0, sparse in all dims or in the first ones.",
+    .shapes = "x (...) -> (...)",
     .run = run_to_sparse,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
 };

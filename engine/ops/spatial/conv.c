@@ -398,10 +398,20 @@ static td_status run_conv_transpose3d(td_call *call) {
     "weight: conv_weight(input, weight.shape, g, " HOW ");"
 #define LOWER .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER}
 
+/* What help says of the length of a result along a dim. */
+#define CONV_LENGTH                                                                                \
+    "; l(n, k, d) = n if padding == 'same' else (n + 2*padding[d] - dilation[d]*(k - 1) - 1)"      \
+    "//stride[d] + 1"
+#define TRANSPOSED_LENGTH                                                                          \
+    "; l(n, k, d) = (n - 1)*stride[d] - 2*padding[d] + dilation[d]*(k - 1) + output_padding[d] + " \
+    "1"
+
 TD_OPERATOR(conv1d) = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=nil, int[1] stride={1}, "
               "int[1]|\"same\"|\"valid\" padding={0}, int[1] dilation={1}, int groups=1) -> Tensor",
     .doc = "Cross-correlation of signals (N, C, L) or one (C, L) with kernels, plus bias.",
+    .shapes =
+        "input (N?, C, L), weight (O, C//groups, kL), bias (O) -> (N?, O, l(L, kL, 1))" CONV_LENGTH,
     .rule = rule_conv1d,
     .kernel = kernel_conv,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -413,6 +423,8 @@ TD_OPERATOR(conv2d) = {
               "int[2]|\"same\"|\"valid\" padding={0, 0}, int[2] dilation={1, 1}, int groups=1) -> "
               "Tensor",
     .doc = "Cross-correlation of images (N, C, H, W) or one (C, H, W) with kernels, plus bias.",
+    .shapes = "input (N?, C, H, W), weight (O, C//groups, kH, kW), bias (O) -> (N?, O, l(H, kH, "
+              "1), l(W, kW, 2))" CONV_LENGTH,
     .rule = rule_conv2d,
     .kernel = kernel_conv,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -425,6 +437,8 @@ TD_OPERATOR(conv3d) = {
               "int groups=1) -> Tensor",
     .doc = "Cross-correlation of volumes (N, C, D, H, W) or one (C, D, H, W) with kernels, plus "
            "bias.",
+    .shapes = "input (N?, C, D, H, W), weight (O, C//groups, kD, kH, kW), bias (O) -> (N?, O, l(D, "
+              "kD, 1), l(H, kH, 2), l(W, kW, 3))" CONV_LENGTH,
     .rule = rule_conv3d,
     .kernel = kernel_conv,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -473,12 +487,18 @@ TD_OPERATOR(conv_transpose1d) = {
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .schema = TRANSPOSED(1, "{0}", "{1}"),
     .doc = "Signals (N, C, L) or one (C, L) spread by kernels, plus bias: conv1d transposed.",
+    .shapes = "input (N?, C, L), weight (C, O, kL), bias (O*groups) -> (N?, O*groups, l(L, kL, "
+              "1))" TRANSPOSED_LENGTH,
+    .takes = "floating and int64, one dtype",
     .run = run_conv_transpose1d,
 };
 TD_OPERATOR(conv_transpose2d) = {
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .schema = TRANSPOSED(2, "{0, 0}", "{1, 1}"),
     .doc = "Images (N, C, H, W) or one (C, H, W) spread by kernels, plus bias: conv2d transposed.",
+    .shapes = "input (N?, C, H, W), weight (C, O, kH, kW), bias (O*groups) -> (N?, O*groups, l(H, "
+              "kH, 1), l(W, kW, 2))" TRANSPOSED_LENGTH,
+    .takes = "floating and int64, one dtype",
     .run = run_conv_transpose2d,
 };
 TD_OPERATOR(conv_transpose3d) = {
@@ -486,5 +506,8 @@ TD_OPERATOR(conv_transpose3d) = {
     .schema = TRANSPOSED(3, "{0, 0, 0}", "{1, 1, 1}"),
     .doc = "Volumes (N, C, D, H, W) or one (C, D, H, W) spread by kernels, plus bias: conv3d "
            "transposed.",
+    .shapes = "input (N?, C, D, H, W), weight (C, O, kD, kH, kW), bias (O*groups) -> (N?, "
+              "O*groups, l(D, kD, 1), l(H, kH, 2), l(W, kW, 3))" TRANSPOSED_LENGTH,
+    .takes = "floating and int64, one dtype",
     .run = run_conv_transpose3d,
 };

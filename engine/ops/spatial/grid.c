@@ -325,11 +325,17 @@ TD_OPERATOR(grid_sample) = {
               "bool? align_corners=nil) -> Tensor",
     .doc = "Images or volumes at the places of grid, whose last dim has (x, y) or (x, y, z) in "
            "[-1, 1].",
+    .shapes = "input (N, C, H, W), grid (N, Ho, Wo, 2) -> (N, C, Ho, Wo) | input (N, C, D, H, W), "
+              "grid (N, Do, Ho, Wo, 3) -> (N, C, Do, Ho, Wo)",
+    .takes = "floating, one dtype",
     .run = run_grid_sample,
 };
 TD_OPERATOR(affine_grid) = {
     .schema = "(Tensor theta, int[] size, bool? align_corners=nil) -> Tensor",
     .doc = "The grid for grid_sample that affine maps (N, 2, 3) or (N, 3, 4) make for a result of "
            "this size.",
+    .shapes = "theta (N, 2, 3) -> (N, size[3], size[4], 2) | theta (N, 3, 4) -> (N, size[3], "
+              "size[4], size[5], 3)",
+    .takes = "floating",
     .run = run_affine_grid,
 };

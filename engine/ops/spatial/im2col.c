@@ -216,6 +216,8 @@ TD_OPERATOR(im2col) = {
               "int[2] stride={1, 1}) -> Tensor",
     .doc = "The windows of images (N, C, H, W) or (C, H, W) as columns (N, C kh kw, L): "
            "nn.functional.unfold.",
+    .shapes = "input (N?, C, H, W) -> (N?, C*kernel_size[1]*kernel_size[2], l(H, 1)*l(W, 2)); l(n, "
+              "d) = (n + 2*padding[d] - dilation[d]*(kernel_size[d] - 1) - 1)//stride[d] + 1",
     .rule = rule_im2col,
     .kernel = kernel_im2col,
     .dtypes = TD_DTYPES_ALL,
@@ -226,6 +228,8 @@ TD_OPERATOR(col2im) = {
               "int[2] padding={0, 0}, int[2] stride={1, 1}) -> Tensor",
     .doc = "Columns (N, C kh kw, L) or (C kh kw, L) added up to images of output_size: "
            "nn.functional.fold.",
+    .shapes = "input (N?, K, L) -> (N?, K//(kernel_size[1]*kernel_size[2]), output_size[1], "
+              "output_size[2])",
     .rule = rule_col2im,
     .kernel = kernel_col2im,
     .dtypes = TD_DTYPES_FLOATS,

@@ -243,6 +243,12 @@ done:
     "(Tensor input, index Tensor indices, int[" #n "] kernel_size, int[" #n "]? stride=nil, "      \
     "int[" #n "] padding=" zeros ", int[]? output_size=nil) -> Tensor"
 
+/* What help says of the length of a result along a dim. */
+#define MAX_LENGTH                                                                                 \
+    "; l(n, d) = min(round((n + 2*padding[d] - dilation[d]*(kernel_size[d] - 1) - 1)/s[d]), "      \
+    "(n + padding[d] - 1)//s[d]) + 1" TD_WINDOW_STEPS
+#define PARTS_LENGTH "; l(n, d) = output_size[d] or n"
+
 TD_OPERATOR(max_pool) = {
     .schema = "(Tensor input, int[] kernel_size, int[]? stride, int[] padding, int[] dilation, "
               "bool ceil_mode) -> (Tensor values, Tensor indices)",
@@ -303,12 +309,17 @@ TD_OPERATOR(max_pool1d) = {
     .schema = POOL(1, "{0}", "{1}"),
     .doc = "Largest element of each window of (N, C, L) or (C, L); with return_indices, where each "
            "is too.",
+    .shapes = "input (N?, C, L) -> (N?, C, l(L, 1)), (N?, C, l(L, 1))" MAX_LENGTH,
+    .takes = "floating and integers",
     .run = run_max_pool,
 };
 TD_OPERATOR(max_pool2d) = {
     .schema = POOL(2, "{0, 0}", "{1, 1}"),
     .doc = "Largest element of each window of images (N, C, H, W) or (C, H, W); with "
            "return_indices, where in its plane each is too.",
+    .shapes =
+        "input (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2)), (N?, C, l(H, 1), l(W, 2))" MAX_LENGTH,
+    .takes = "floating and integers",
     .run = run_max_pool,
 };
 TD_OPERATOR(max_pool3d) = {
@@ -316,17 +327,25 @@ TD_OPERATOR(max_pool3d) = {
     .schema = POOL(3, "{0, 0, 0}", "{1, 1, 1}"),
     .doc = "Largest element of each window of volumes (N, C, D, H, W) or (C, D, H, W); with "
            "return_indices, where in its volume each is too.",
+    .shapes = "input (N?, C, D, H, W) -> (N?, C, l(D, 1), l(H, 2), l(W, 3)), (N?, C, l(D, 1), l(H, "
+              "2), l(W, 3))" MAX_LENGTH,
+    .takes = "floating and integers",
     .run = run_max_pool,
 };
 TD_OPERATOR(adaptive_max_pool1d) = {
     .schema = ADAPTIVE(1),
     .doc = "Largest elements of windows that divide the last dim into output_size parts.",
+    .shapes = "input (N?, C, L) -> (N?, C, l(L, 1)), (N?, C, l(L, 1))" PARTS_LENGTH,
+    .takes = "floating and integers",
     .run = run_adaptive_max_pool,
 };
 TD_OPERATOR(adaptive_max_pool2d) = {
     .schema = ADAPTIVE(2),
     .doc = "Largest elements of windows that divide each plane into output_size parts; false "
            "leaves a size as it is.",
+    .shapes =
+        "input (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2)), (N?, C, l(H, 1), l(W, 2))" PARTS_LENGTH,
+    .takes = "floating and integers",
     .run = run_adaptive_max_pool,
 };
 TD_OPERATOR(adaptive_max_pool3d) = {
@@ -334,22 +353,35 @@ TD_OPERATOR(adaptive_max_pool3d) = {
     .schema = ADAPTIVE(3),
     .doc = "Largest elements of windows that divide each volume into output_size parts; false "
            "leaves a size as it is.",
+    .shapes = "input (N?, C, D, H, W) -> (N?, C, l(D, 1), l(H, 2), l(W, 3)), (N?, C, l(D, 1), l(H, "
+              "2), l(W, 3))" PARTS_LENGTH,
+    .takes = "floating and integers",
     .run = run_adaptive_max_pool,
 };
 TD_OPERATOR(max_unpool1d) = {
     .schema = UNPOOL(1, "{0}"),
     .doc = "Elements of (N, C, L) or (C, L) at the places that max_pool1d found, zeros elsewhere.",
+    .shapes = "input (N?, C, L), indices (N?, C, L) -> (N?, C, l(L, 1)); l(n, d) = (n - 1)*s[d] - "
+              "2*padding[d] + kernel_size[d] if output_size == nil else output_size[#output_size - "
+              "1 + d]; s = kernel_size if stride == nil else stride",
     .run = run_max_unpool,
 };
 TD_OPERATOR(max_unpool2d) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = UNPOOL(2, "{0, 0}"),
     .doc = "Elements of images at the places that max_pool2d found, zeros elsewhere.",
+    .shapes = "input (N?, C, H, W), indices (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2)); l(n, d) = "
+              "(n - 1)*s[d] - 2*padding[d] + kernel_size[d] if output_size == nil else "
+              "output_size[#output_size - 2 + d]; s = kernel_size if stride == nil else stride",
     .run = run_max_unpool,
 };
 TD_OPERATOR(max_unpool3d) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = UNPOOL(3, "{0, 0, 0}"),
     .doc = "Elements of volumes at the places that max_pool3d found, zeros elsewhere.",
+    .shapes =
+        "input (N?, C, D, H, W), indices (N?, C, D, H, W) -> (N?, C, l(D, 1), l(H, 2), l(W, 3)); "
+        "l(n, d) = (n - 1)*s[d] - 2*padding[d] + kernel_size[d] if output_size == nil else "
+        "output_size[#output_size - 3 + d]; s = kernel_size if stride == nil else stride",
     .run = run_max_unpool,
 };

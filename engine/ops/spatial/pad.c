@@ -297,11 +297,13 @@ TD_OPERATOR(pad) = {
               "mode=\"constant\", number? value=nil) -> Tensor",
     .doc = "Places before and behind the last dims: pad has a pair for each, the last dim's first; "
            "negative ones take away.",
+    .shapes = "input (...) -> (padded(input, pad)...)",
     .run = run_pad,
 };
 TD_OPERATOR(pixel_shuffle) = {
     .schema = "(Tensor input, int upscale_factor) -> Tensor",
     .doc = "Channels (C r^2) of (..., C r^2, H, W) become places: (..., C, H r, W r).",
+    .shapes = "input (..., C, H, W) -> (..., C//r^2, H*r, W*r); r = upscale_factor",
     .rule = rule_pixel_shuffle,
     .kernel = kernel_pixel_shuffle,
     .dtypes = TD_DTYPES_ALL,
@@ -310,6 +312,7 @@ TD_OPERATOR(pixel_shuffle) = {
 TD_OPERATOR(pixel_unshuffle) = {
     .schema = "(Tensor input, int downscale_factor) -> Tensor",
     .doc = "Places of (..., C, H r, W r) become channels: (..., C r^2, H, W).",
+    .shapes = "input (..., C, H, W) -> (..., C*r^2, H//r, W//r); r = downscale_factor",
     .rule = rule_pixel_unshuffle,
     .kernel = kernel_pixel_unshuffle,
     .dtypes = TD_DTYPES_ALL,
@@ -318,6 +321,7 @@ TD_OPERATOR(pixel_unshuffle) = {
 TD_OPERATOR(channel_shuffle) = {
     .schema = "(Tensor input, int groups) -> Tensor",
     .doc = "Channels of (N, C, ...) in another order: the first of each group, then the second.",
+    .shapes = "input (N, C, ...) -> (N, C, ...)",
     .rule = rule_channel_shuffle,
     .kernel = kernel_channel_shuffle,
     .dtypes = TD_DTYPES_ALL,

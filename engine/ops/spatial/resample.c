@@ -371,6 +371,14 @@ static td_status rule_extend_backward(const td_call *call, td_meta *out) {
 #define AVG_POOL "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
 #define RESIZE   "size, scale_factor, mode, align_corners, antialias"
 
+/* What help says of the length of a result along a dim. */
+#define AVG_LENGTH                                                                                 \
+    "; l(n, d) = min(round((n + 2*padding[d] - kernel_size[d])/s[d]), (n + padding[d] - 1)//s[d])" \
+    " + 1" TD_WINDOW_STEPS
+#define LP_LENGTH                                                                                  \
+    "; l(n, d) = min(round((n - kernel_size[d])/s[d]), (n - 1)//s[d]) + 1" TD_WINDOW_STEPS
+#define PARTS_LENGTH "; l(n, d) = output_size[d] or n"
+
 TD_OPERATOR(avg_pool) = {
     .schema = "(Tensor input, int[] kernel_size, int[]? stride, int[] padding, bool ceil_mode, "
               "bool count_include_pad, int? divisor_override) -> Tensor",
@@ -388,6 +396,8 @@ TD_OPERATOR(avg_pool1d) = {
     .schema = "(Tensor input, int[1] kernel_size, int[1]? stride=nil, int[1] padding={0}, "
               "bool ceil_mode=false, bool count_include_pad=true) -> Tensor",
     .doc = "Mean of each window of (N, C, L) or (C, L).",
+    .shapes = "input (N?, C, L) -> (N?, C, l(L, 1))" AVG_LENGTH,
+    .takes = "floating and int64",
     .formula = "avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, nil)",
 };
 TD_OPERATOR(avg_pool2d) = {
@@ -395,6 +405,8 @@ TD_OPERATOR(avg_pool2d) = {
               "bool ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> "
               "Tensor",
     .doc = "Mean of each window of images (N, C, H, W) or (C, H, W).",
+    .shapes = "input (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2))" AVG_LENGTH,
+    .takes = "floating and int64",
     .formula = "avg_pool(input, " AVG_POOL ")",
     .flags = TD_OP_OUT,
 };
@@ -404,6 +416,8 @@ TD_OPERATOR(avg_pool3d) = {
               "bool ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> "
               "Tensor",
     .doc = "Mean of each window of volumes (N, C, D, H, W) or (C, D, H, W).",
+    .shapes = "input (N?, C, D, H, W) -> (N?, C, l(D, 1), l(H, 2), l(W, 3))" AVG_LENGTH,
+    .takes = "floating and int64",
     .formula = "avg_pool(input, " AVG_POOL ")",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -423,16 +437,22 @@ TD_OPERATOR(size_of_powers) = {
 TD_OPERATOR(lp_pool1d) = {
     .schema = LP_POOL(1),
     .doc = "Root of the sum of powers over each window of (N, C, L) or (C, L).",
+    .shapes = "input (N?, C, L) -> (N?, C, l(L, 1))" LP_LENGTH,
+    .takes = "floating, int64 and bool; int64 and bool count as float32",
     .run = run_lp_pool,
 };
 TD_OPERATOR(lp_pool2d) = {
     .schema = LP_POOL(2),
     .doc = "Root of the sum of powers over each window of (N, C, H, W) or (C, H, W).",
+    .shapes = "input (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2))" LP_LENGTH,
+    .takes = "floating, int64 and bool; int64 and bool count as float32",
     .run = run_lp_pool,
 };
 TD_OPERATOR(lp_pool3d) = {
     .schema = LP_POOL(3),
     .doc = "Root of the sum of powers over each window of (N, C, D, H, W) or (C, D, H, W).",
+    .shapes = "input (N?, C, D, H, W) -> (N?, C, l(D, 1), l(H, 2), l(W, 3))" LP_LENGTH,
+    .takes = "floating, int64 and bool; int64 and bool count as float32",
     .run = run_lp_pool,
 };
 TD_OPERATOR(adaptive_avg_pool) = {
@@ -448,12 +468,16 @@ TD_OPERATOR(adaptive_avg_pool_backward) = {
 TD_OPERATOR(adaptive_avg_pool1d) = {
     .schema = "(Tensor input, int?[1] output_size) -> Tensor",
     .doc = "Means of windows that divide the last dim into output_size parts.",
+    .shapes = "input (N?, C, L) -> (N?, C, l(L, 1))" PARTS_LENGTH,
+    .takes = "floating",
     .formula = "adaptive_avg_pool(input, output_size)",
 };
 TD_OPERATOR(adaptive_avg_pool2d) = {
     .schema = "(Tensor input, int?[2] output_size) -> Tensor",
     .doc = "Means of windows that divide each plane into output_size parts; false leaves a size as "
            "it is.",
+    .shapes = "input (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2))" PARTS_LENGTH,
+    .takes = "floating",
     .formula = "adaptive_avg_pool(input, output_size)",
 };
 TD_OPERATOR(adaptive_avg_pool3d) = {
@@ -461,6 +485,8 @@ TD_OPERATOR(adaptive_avg_pool3d) = {
     .schema = "(Tensor input, int?[3] output_size) -> Tensor",
     .doc = "Means of windows that divide each volume into output_size parts; false leaves a size "
            "as it is.",
+    .shapes = "input (N?, C, D, H, W) -> (N?, C, l(D, 1), l(H, 2), l(W, 3))" PARTS_LENGTH,
+    .takes = "floating",
     .formula = "adaptive_avg_pool(input, output_size)",
 };
 TD_OPERATOR(interpolate) = {
@@ -469,6 +495,9 @@ TD_OPERATOR(interpolate) = {
               "\"area\" mode=\"nearest\", bool? align_corners=nil, "
               "bool? recompute_scale_factor=nil, bool antialias=false) -> Tensor",
     .doc = "Signals, images or volumes (N, C, ...) in another size.",
+    .shapes =
+        "input (N, C, sizes...) -> (N, C, result...); result: size, or floor(sizes*scale_factor)",
+    .takes = "floating and uint8",
     .run = run_interpolate,
 };
 TD_OPERATOR(resize) = {

@@ -71,4 +71,8 @@ td_status td_axes_init(int n, int ndim, const int64_t *sizes, td_axis *axis) TD_
 void td_meta_axes(td_meta *out, td_dtype dtype, int n, int ndim, const int64_t *sizes,
                   const td_axis *axis);
 
+/* What help says of the steps of windows, behind the length of a result. */
+#define TD_WINDOW_STEPS                                                                            \
+    "; s = kernel_size if stride == nil else stride; round = ceil if ceil_mode else floor"
+
 #endif
