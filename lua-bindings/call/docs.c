@@ -177,8 +177,10 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
         lua_rawseti(L, -2, k + 1);
     }
     lua_setfield(L, -2, "params");
-    if (!op->family) /* no operator */
+    if (!op->family) { /* no operator */
+        set_string(L, "shapes", op->shapes);
         return;
+    }
     set_string(L, "family", op->family);
     set_help(L, op);
     set_autocast(L, &op->autocast);

@@ -19,12 +19,15 @@ static int schema_gc(lua_State *L) {
     return 0;
 }
 
-/* A td_op of a function's schema; texts at stack indices below stay alive as its user values. */
-static void push_schema(lua_State *L, const char *schema, const char *doc, int texts) {
-    td_op *f = lua_newuserdatauv(L, sizeof *f, 2);
-    *f = (td_op){.schema = schema, .doc = doc};
+enum { TEXTS = 3 }; /* schema, doc, shapes */
+
+/* A td_op of a function's schema. Its texts stand at stack indices from `texts` on and stay alive as
+ * its user values; 0: they are constants. */
+static void push_schema(lua_State *L, td_op row, int texts) {
+    td_op *f = lua_newuserdatauv(L, sizeof *f, TEXTS);
+    *f = row;
     luaL_setmetatable(L, schema_name);
-    for (int k = 1; texts && k <= 2; k++) {
+    for (int k = 1; texts && k <= TEXTS; k++) {
         lua_pushvalue(L, texts + k - 1);
         lua_setiuservalue(L, -2, k);
     }
@@ -34,7 +37,7 @@ static void push_schema(lua_State *L, const char *schema, const char *doc, int t
 
 void tide_declare(lua_State *L, const tide_function *functions) {
     for (; functions->schema; functions++) {
-        push_schema(L, functions->schema, functions->doc, 0);
+        push_schema(L, (td_op){.schema = functions->schema, .doc = functions->doc}, 0);
         const td_op *f = lua_touserdata(L, -1);
         tide_push_function(L, functions->call, 1);
         lua_setfield(L, -2, f->name);
@@ -169,14 +172,18 @@ static int read_declared(lua_State *L) {
     return 1;
 }
 
-/* tide._function(schema, doc [, fn]): a function that reads its arguments by the schema and calls
- * fn with them in the schema's order; without fn it returns them by name. */
+/* tide._function(schema, doc [, fn [, shapes]]): a function that reads its arguments by the schema
+ * and calls fn with them in the schema's order; without fn it returns them by name. `shapes` is for
+ * help: what it takes and gives, or what the class that it makes objects of does (help.h). */
 static int make_function(lua_State *L) {
-    const char *schema = luaL_checkstring(L, 1), *doc = luaL_checkstring(L, 2);
-    lua_settop(L, 3);
-    push_schema(L, schema, doc, 1);
-    lua_pushvalue(L, 3);
-    bool reads = lua_isnil(L, 3);
+    td_op row = {.schema = luaL_checkstring(L, 1),
+                 .doc = luaL_checkstring(L, 2),
+                 .shapes = luaL_optstring(L, 4, NULL)};
+    lua_settop(L, 4);
+    lua_rotate(L, 3, 1); /* the texts side by side, then fn */
+    push_schema(L, row, 1);
+    lua_pushvalue(L, 4);
+    bool reads = lua_isnil(L, 4);
     if (reads)
         lua_pop(L, 1);
     tide_push_function(L, reads ? read_declared : call_declared, reads ? 1 : 2);

@@ -4,7 +4,9 @@ local t = require "harness"
 local golden = require "golden"
 local here = debug.getinfo(1, "S").source:match("^@(.*)/") or "."
 local walk = dofile(here .. "/walk.lua")
-local texts, words = dofile(here .. "/shape_texts.lua"), dofile(here .. "/shape_words.lua")
+local texts = dofile(here .. "/shape_texts.lua")
+local calls = assert(loadfile(here .. "/shape_calls.lua"))(texts)
+local words = dofile(here .. "/shape_words.lua")
 
 local public = {}
 for _, op in ipairs(walk.ops) do
@@ -42,15 +44,15 @@ for _, op in ipairs(public) do
         t.is_true(op.shapes, "no text of shapes")
         local known, n = texts.parse(op.shapes), 0
         local meanings = words[op.name] or {}
-        texts.check_names(op, known)
+        calls.check_names(op, known)
         for _, sample in ipairs(walk.samples[op.name] or {}) do
             local args = walk.arguments(sample, tide.float32)
             local ok, results = pcall(walk.call, op, args)
             if ok then
                 n = n + 1
-                texts.check(op, known, args, results, meanings)
+                calls.check(op, known, args, results, meanings)
                 for _, other in ipairs(changed(results)) do
-                    t.is_false(pcall(texts.check, op, known, args, other, meanings), "holds for any shape: " .. op.shapes)
+                    t.is_false(pcall(calls.check, op, known, args, other, meanings), "holds for any shape: " .. op.shapes)
                 end
             end
         end

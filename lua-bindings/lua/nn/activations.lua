@@ -2,10 +2,10 @@
 -- the dropouts of channels. Names and defaults are PyTorch's.
 local tide = ...
 
--- A class of this schema whose forward calls fn(x, fields...).
-local function activation(nn, schema, fn, fields)
-    local name = string.match(schema, "^%w+")
-    local read = tide._function(schema, tide._doc(fn).doc)
+-- A class of this schema whose forward calls fn(x, fields...), with the shapes of fn where none are given.
+local function activation(nn, schema, fn, fields, shapes)
+    local name, doc = string.match(schema, "^%w+"), tide._doc(fn)
+    local read = tide._function(schema, doc.doc, nil, shapes or doc.shapes)
     local c = nn.class(name)
     function c:init(...)
         for field, value in pairs(read(...)) do
@@ -53,8 +53,9 @@ end
 
 local function prelu(nn)
     local layers = tide._require "nn.layer"
-    local read = tide._function(layers.with_factory("PReLU(int(1..) num_parameters=1, number init=0.25)"),
-        tide._doc("prelu").doc)
+    local doc = tide._doc "prelu"
+    local read = tide._function(layers.with_factory("PReLU(int(1..) num_parameters=1, number init=0.25)"), doc.doc, nil,
+        doc.shapes)
     local c = nn.class("PReLU")
     function c:init(...)
         local options = read(...)
@@ -92,7 +93,7 @@ return function(nn)
     activation(nn, "Softshrink(number(0..) lambd=0.5)", "softshrink", { "lambd" })
     local gelu = activation(nn, "GELU(\"none\"|\"tanh\" approximate=\"none\")", "gelu", { "approximate" })
     function gelu:forward(x) return tide.gelu(x, { approximate = self.approximate }) end
-    activation(nn, "Softmax2d()", "softmax", {}).forward = function(_, x)
+    activation(nn, "Softmax2d()", "softmax", {}, "x (N?, C, H, W) -> (N?, C, H, W)").forward = function(_, x)
         if not tide.is_tensor(x) or (x:dim() ~= 3 and x:dim() ~= 4) then
             tide._fail("Softmax2d: input must have shape (N, C, H, W) or (C, H, W), got %s",
                 tide.is_tensor(x) and tostring(x.shape) or tide._describe(x))

@@ -107,7 +107,7 @@ return function(nn)
     layer(nn, NAME .. "(int(1..) in_features, int(2..) n_classes, list cutoffs, number(1..) div_value=4, "
         .. "bool head_bias=false)",
         "Log probabilities of targets among many classes, the frequent ones first, and their mean as a loss; "
-        .. "log_prob(input), predict(input).", {
+        .. "log_prob(input), predict(input).", "input (N?, in_features), target (N?) -> (N?), ()", {
         make = function(self) make(self, nn) end,
         forward = forward,
     })

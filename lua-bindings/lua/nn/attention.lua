@@ -190,7 +190,12 @@ return function(nn)
     layer(nn, "MultiheadAttention(int(1..) embed_dim, int(1..) num_heads, number(0..1) dropout=0, bool bias=true, "
         .. "bool add_bias_kv=false, bool add_zero_attn=false, int(1..)? kdim=nil, int(1..)? vdim=nil, "
         .. "bool batch_first=false)",
-        "Attention in several heads: m(query, key, value, {attn_mask = ...}) gives outputs and weights.", {
+        "Attention in several heads: m(query, key, value, {attn_mask = ...}) gives outputs and weights.",
+        "query (L, N?, embed_dim), key (S, N?, kdim), value (S, N?, vdim), key_padding_mask (N?, S), attn_mask (mask...) -> "
+        .. "(L, N?, embed_dim), (weights...) if not batch_first | query (N?, L, embed_dim), key (N?, S, kdim), "
+        .. "value (N?, S, vdim), key_padding_mask (N?, S), attn_mask (mask...) -> (N?, L, embed_dim), (weights...); "
+        .. "mask: (L, S) or (N*num_heads, L, S); weights: (N?, L, S), each head's own (N?, num_heads, L, S) where "
+        .. "average_attn_weights is false", {
         make = make,
         forward = forward,
         extra_repr = function(self)

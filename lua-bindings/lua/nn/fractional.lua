@@ -82,6 +82,12 @@ local function pool(fname, n, x, window, given, ratio, with_places, samples)
     return deliver(best)
 end
 
+local LENGTH = "; l(n, d) = output_size[d] if output_size else floor(n*(output_ratio[d] or output_ratio[1]))"
+local SHAPES = {
+    [2] = "input (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2)), (N?, C, l(H, 1), l(W, 2))" .. LENGTH,
+    [3] = "input (N?, C, D, H, W) -> (N?, C, l(D, 1), l(H, 2), l(W, 3)), (N?, C, l(D, 1), l(H, 2), l(W, 3))" .. LENGTH,
+}
+
 local function define(nn, n)
     local fname, class = string.format("fractional_max_pool%dd", n), string.format("FractionalMaxPool%dd", n)
     local arguments = string.format("int(1..)[%d] kernel_size, int(1..)[%d]? output_size=nil, number[]? output_ratio=nil, "
@@ -109,7 +115,8 @@ local function define(nn, n)
         .. "of the input's; with return_indices also where they stand.",
         function(...) return run(fname, ...) end)
     layers.layer(nn, string.format("%s(%s)", class, arguments),
-        "Largest elements of windows at places drawn at random; output_size or output_ratio says how many there are.", {
+        "Largest elements of windows at places drawn at random; output_size or output_ratio says how many there are.",
+        SHAPES[n], {
         derive = function(self)
             if (self.output_size == nil) == (self.output_ratio == nil) then
                 fail("%s: give either output_size or output_ratio", class)

@@ -27,10 +27,11 @@ end
 
 -- A class whose arguments, read by the schema "Name(PARAMETERS)", become fields of the same names. `class` has
 -- forward, extra_repr and, where there is more to do, derive(self), which works out other fields, and make(self),
--- which makes parameters and buffers; layers that have these take the options dtype and device.
-function layers.layer(nn, schema, doc, class)
+-- which makes parameters and buffers; layers that have these take the options dtype and device. `shapes` says what a
+-- call takes and gives (engine/ops/help.h), by the fields' names.
+function layers.layer(nn, schema, doc, shapes, class)
     schema = class.make and layers.with_factory(schema) or schema
-    local name, read = string.match(schema, "^%w+"), tide._function(schema, doc)
+    local name, read = string.match(schema, "^%w+"), tide._function(schema, doc, nil, shapes)
     local c = nn.class(name)
     for key, value in pairs(class) do
         c[key] = value
@@ -52,6 +53,9 @@ function layers.layer(nn, schema, doc, class)
     nn[name] = c
     tide._document(c, read)
 end
+
+--- shapes_of(fn): the text of an operator's shapes, for a layer that is the operator.
+function layers.shapes_of(fn) return tide._doc(fn).shapes end
 
 -- The argument `bias` makes room for the parameter of that name.
 function layers.take_bias(self)

@@ -1,14 +1,15 @@
 -- nn/losses.lua: the losses of tide.nn, each a module around the function of the same meaning. Class
 -- labels count from 1.
 local tide = ...
+local shapes_of = tide._require("nn.layer").shapes_of
 
 local REDUCTIONS = '"mean"|"sum"|"none"'
 
--- A loss loss(input, target, ...) of a function with options by name: PARAMETERS and the reduction. `fn` is
--- an operator's name or a function.
-local function loss(nn, name, fn, parameters, doc, reductions)
+-- A loss loss(input, target, ...) of a function with options by name: PARAMETERS and the reduction. `fn` is an
+-- operator's name or a function that has the shapes of the operator `like`.
+local function loss(nn, name, fn, parameters, doc, reductions, like)
     local read = tide._function(string.format('%s(%s%s reduction="mean")', name,
-        parameters ~= "" and parameters .. ", " or "", reductions or REDUCTIONS), doc)
+        parameters ~= "" and parameters .. ", " or "", reductions or REDUCTIONS), doc, nil, shapes_of(like or fn))
     local c = nn.class(name)
     function c:init(...)
         local options = read(...)
@@ -50,7 +51,7 @@ local function elements(nn)
     loss(nn, "GaussianNLLLoss", "gaussian_nll_loss", "*, bool full=false, number eps=1e-06",
         "Negative log likelihood of normal distributions: loss(input, target, var).")
     loss(nn, "CTCLoss", nn.functional.ctc_loss, "int blank=1, bool zero_infinity=false",
-        "Minus log probability of sequences: loss(log_probs, targets, input_lengths, target_lengths).")
+        "Minus log probability of sequences: loss(log_probs, targets, input_lengths, target_lengths).", nil, "ctc_loss")
 end
 
 -- What keeps scores or distances apart.
@@ -65,7 +66,8 @@ local function margins(nn)
         "number margin=1, number p=2, number eps=1e-06, bool swap=false",
         "Nearer to positive than to negative: loss(anchor, positive, negative).")
     loss(nn, "TripletMarginWithDistanceLoss", nn.functional.triplet_margin_with_distance_loss,
-        "*, function? distance_function=nil, number margin=1, bool swap=false", "The same by a distance of one's own.")
+        "*, function? distance_function=nil, number margin=1, bool swap=false", "The same by a distance of one's own.", nil,
+        "triplet_margin_loss")
     loss(nn, "MultiMarginLoss", "multi_margin_loss", "int p=1, number margin=1, Tensor? weight=nil",
         "The target class's score above all others by a margin.")
     loss(nn, "MultiLabelMarginLoss", "multilabel_margin_loss", "", "The same with several target classes.")

@@ -2,7 +2,7 @@
 -- the same meaning.
 local tide = ...
 local fail, layers = tide._fail, tide._require "nn.layer"
-local layer = layers.layer
+local layer, shapes_of = layers.layer, layers.shapes_of
 
 local function number(value) return tide._number(value, 6) end
 
@@ -24,7 +24,7 @@ end
 
 local function last_dims(nn)
     layer(nn, "LayerNorm(int[] normalized_shape, number eps=1e-05, bool elementwise_affine=true, bool bias=true)",
-        "Deviations from the mean of the last dims over their standard deviation.", {
+        "Deviations from the mean of the last dims over their standard deviation.", shapes_of "layer_norm", {
         make = function(self)
             local has_bias = layers.take_bias(self)
             start(self, self.normalized_shape, self.elementwise_affine, self.elementwise_affine and has_bias)
@@ -38,7 +38,7 @@ local function last_dims(nn)
         end,
     })
     layer(nn, "RMSNorm(int[] normalized_shape, number? eps=nil, bool elementwise_affine=true)",
-        "The last dims over the root of their mean square.", {
+        "The last dims over the root of their mean square.", shapes_of "rms_norm", {
         make = function(self) start(self, self.normalized_shape, self.elementwise_affine, false) end,
         forward = function(self, x) return tide.rms_norm(x, self.normalized_shape, self.weight, self.eps) end,
         extra_repr = function(self)
@@ -48,7 +48,8 @@ local function last_dims(nn)
     })
     layer(nn, "GroupNorm(int(1..) num_groups, int(1..) num_channels, number eps=1e-05, bool affine=true, *, "
         .. "bool bias=true)",
-        "Channels normalised by groups.", {
+        "Channels normalised by groups.",
+        "x (N, num_channels, ...), weight (num_channels), bias (num_channels) -> (N, num_channels, ...)", {
         make = function(self)
             if self.num_channels % self.num_groups ~= 0 then
                 fail("GroupNorm: %d channels can't be divided into %d groups", self.num_channels, self.num_groups)
@@ -64,7 +65,8 @@ local function last_dims(nn)
     })
     -- As many channels before as behind: an even size is one less, but for alpha.
     layer(nn, "CrossMapLRN2d(int(1..) size, number alpha=0.0001, number beta=0.75, number k=1)",
-        "Channels of images divided by what the channels around them hold together.", {
+        "Channels of images divided by what the channels around them hold together.",
+        "x (N, C, H, W) -> (N, C, H, W)", {
         forward = function(self, x)
             if x:dim() ~= 4 then
                 tide._fail("CrossMapLRN2d: images (N, C, H, W) expected, got shape %s", tostring(x.shape))
@@ -75,7 +77,7 @@ local function last_dims(nn)
         extra_repr = neighbours_text,
     })
     layer(nn, "LocalResponseNorm(int(1..) size, number alpha=0.0001, number beta=0.75, number k=1)",
-        "Channels over a power of the mean square of their neighbours.", {
+        "Channels over a power of the mean square of their neighbours.", shapes_of "local_response_norm", {
         forward = function(self, x) return tide.local_response_norm(x, self.size, self.alpha, self.beta, self.k) end,
         extra_repr = neighbours_text,
     })
@@ -115,6 +117,13 @@ local function check_dims(name, x, least, most)
     end
 end
 
+-- Shapes of a norm whose channels have parameters and running statistics.
+local function shapes_over(input)
+    input = string.gsub(input, "C", "num_features")
+    return string.format("x %s, weight (num_features), bias (num_features), running_mean (num_features), "
+        .. "running_var (num_features) -> %s", input, input)
+end
+
 local function schema(name, affine, track)
     return name .. "(int(1..) num_features, number eps=1e-05, any momentum=0.1, bool affine=" .. affine
         .. ", bool track_running_stats=" .. track .. ", *, bool bias=true)"
@@ -136,8 +145,8 @@ local function statistics(self)
     return rawget(self, "running_mean"), rawget(self, "running_var")
 end
 
-local function batch_norm(nn, name, least, most, doc)
-    layer(nn, schema(name, "true", "true"), doc, {
+local function batch_norm(nn, name, least, most, doc, input)
+    layer(nn, schema(name, "true", "true"), doc, shapes_over(input), {
         make = make_channels,
         forward = function(self, x)
             check_dims(name, x, least, most)
@@ -149,8 +158,8 @@ local function batch_norm(nn, name, least, most, doc)
     })
 end
 
-local function instance_norm(nn, name, dims, doc)
-    layer(nn, schema(name, "false", "false"), doc, {
+local function instance_norm(nn, name, dims, doc, input)
+    layer(nn, schema(name, "false", "false"), doc, shapes_over(input), {
         make = make_channels,
         forward = function(self, x)
             check_dims(name, x, dims - 1, dims)
@@ -166,10 +175,10 @@ end
 
 return function(nn)
     last_dims(nn)
-    batch_norm(nn, "BatchNorm1d", 2, 3, "Channels (N, C) or (N, C, L) normalised over the batch.")
-    batch_norm(nn, "BatchNorm2d", 4, 4, "Channels (N, C, H, W) normalised over the batch.")
-    batch_norm(nn, "BatchNorm3d", 5, 5, "Channels (N, C, D, H, W) normalised over the batch.")
-    instance_norm(nn, "InstanceNorm1d", 3, "Each channel of (N, C, L) or (C, L) normalised by itself.")
-    instance_norm(nn, "InstanceNorm2d", 4, "Each channel of (N, C, H, W) or (C, H, W) normalised by itself.")
-    instance_norm(nn, "InstanceNorm3d", 5, "Each channel of (N, C, D, H, W) normalised by itself.")
+    batch_norm(nn, "BatchNorm1d", 2, 3, "Channels (N, C) or (N, C, L) normalised over the batch.", "(N, C, ...)")
+    batch_norm(nn, "BatchNorm2d", 4, 4, "Channels (N, C, H, W) normalised over the batch.", "(N, C, H, W)")
+    batch_norm(nn, "BatchNorm3d", 5, 5, "Channels (N, C, D, H, W) normalised over the batch.", "(N, C, D, H, W)")
+    instance_norm(nn, "InstanceNorm1d", 3, "Each channel of (N, C, L) or (C, L) normalised by itself.", "(N?, C, L)")
+    instance_norm(nn, "InstanceNorm2d", 4, "Each channel of (N, C, H, W) or (C, H, W) normalised by itself.", "(N?, C, H, W)")
+    instance_norm(nn, "InstanceNorm3d", 5, "Each channel of (N, C, D, H, W) normalised by itself.", "(N?, C, D, H, W)")
 end

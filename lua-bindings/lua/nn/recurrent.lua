@@ -169,9 +169,20 @@ end
 
 local options = "bool bias=true, bool batch_first=false, number(0..1) dropout=0, bool bidirectional=false"
 
-local function sequence(nn, name, first, last, doc)
+-- Shapes of layers whose states are `states`, "(S)" each, which they also give: `given`.
+local function sequence_shapes(states, given, definitions)
+    return string.format("input (T, N?, input_size), hx %s -> (T, N?, out*directions), %s if not batch_first "
+        .. "| input (N?, T, input_size), hx %s -> (N?, T, out*directions), %s; layers = num_layers*directions; "
+        .. "directions = 2 if bidirectional else 1; %s", states, given, states, given, definitions)
+end
+
+local ONE_STATE = sequence_shapes("(layers, N?, out)", "(layers, N?, out)", "out = hidden_size")
+local TWO_STATES = sequence_shapes("{(layers, N?, width)}", "(layers, N?, out), (layers, N?, hidden_size)",
+    "out = proj_size if proj_size > 0 else hidden_size; width: out of the states, hidden_size of the cell states")
+
+local function sequence(nn, name, first, last, doc, shapes)
     local head = "(int(1..) input_size, int(1..) hidden_size, int(1..1048576) num_layers=1, "
-    layer(nn, name .. head .. first .. options .. last .. ")", doc, {
+    layer(nn, name .. head .. first .. options .. last .. ")", doc, shapes, {
         make = function(self) start_layers(self, operator_of(string.lower(name), self.nonlinearity)) end,
         forward = run,
         extra_repr = describe,
@@ -203,8 +214,15 @@ local function run_cell(self, x, hx, more)
     return h, c
 end
 
-local function cell(nn, name, last, doc)
-    layer(nn, name .. "(int(1..) input_size, int(1..) hidden_size, bool bias=true" .. last .. ")", doc, {
+-- Shapes of a cell with so many gates.
+local function cell_shapes(count, states, given)
+    local rows = count == 1 and "hidden_size" or count .. "*hidden_size"
+    return string.format("x (N?, input_size), hx %s, weight_ih (%s, input_size), weight_hh (%s, hidden_size), "
+        .. "bias_ih (%s), bias_hh (%s) -> %s", states, rows, rows, rows, rows, given)
+end
+
+local function cell(nn, name, last, doc, shapes)
+    layer(nn, name .. "(int(1..) input_size, int(1..) hidden_size, bool bias=true" .. last .. ")", doc, shapes, {
         make = function(self)
             local operator = operator_of(string.gsub(string.lower(name), "cell$", ""), self.nonlinearity)
             local rows = gates[operator] * self.hidden_size
@@ -227,11 +245,13 @@ end
 
 return function(nn)
     local nonlinearity = '"tanh"|"relu" nonlinearity="tanh"'
-    sequence(nn, "RNN", nonlinearity .. ", ", "", "Layers of Elman's cells over sequences; gives outputs and last states.")
+    sequence(nn, "RNN", nonlinearity .. ", ", "", "Layers of Elman's cells over sequences; gives outputs and last states.",
+        ONE_STATE)
     sequence(nn, "LSTM", "", ", int(0..) proj_size=0", "Layers of LSTM cells over sequences; gives outputs and {last states, "
-        .. "last cell states}.")
-    sequence(nn, "GRU", "", "", "Layers of GRU cells over sequences; gives outputs and last states.")
-    cell(nn, "RNNCell", ", " .. nonlinearity, "One step of Elman's cell.")
-    cell(nn, "LSTMCell", "", "One step of an LSTM cell; gives the state and the cell state.")
-    cell(nn, "GRUCell", "", "One step of a GRU cell.")
+        .. "last cell states}.", TWO_STATES)
+    sequence(nn, "GRU", "", "", "Layers of GRU cells over sequences; gives outputs and last states.", ONE_STATE)
+    cell(nn, "RNNCell", ", " .. nonlinearity, "One step of Elman's cell.", cell_shapes(1, "(N?, hidden_size)", "(N?, hidden_size)"))
+    cell(nn, "LSTMCell", "", "One step of an LSTM cell; gives the state and the cell state.",
+        cell_shapes(4, "{(N?, hidden_size)}", "(N?, hidden_size), (N?, hidden_size)"))
+    cell(nn, "GRUCell", "", "One step of a GRU cell.", cell_shapes(3, "(N?, hidden_size)", "(N?, hidden_size)"))
 end

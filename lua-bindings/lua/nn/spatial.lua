@@ -3,6 +3,7 @@
 local tide = ...
 local fail, layers = tide._fail, tide._require "nn.layer"
 local layer, list_text, short_text, all_are = layers.layer, layers.list_text, layers.short_text, layers.all_are
+local shapes_of = layers.shapes_of
 
 local INPUTS = { "signals (N, C, L)", "images (N, C, H, W)", "volumes (N, C, D, H, W)" }
 
@@ -67,11 +68,25 @@ local function pads_of(self)
     return pads
 end
 
+local AXES = { { "L" }, { "H", "W" }, { "D", "H", "W" } }
+
+-- A convolution's shapes by the names of its layer's fields: O and C are channels, kH a size of the kernel.
+local function conv_shapes(fn, n)
+    local text = string.gsub(shapes_of(fn), "O%*groups", "out_channels")
+    local outputs = string.find(fn, "transpose") and "out_channels//groups" or "out_channels"
+    text = string.gsub(string.gsub(text, "%f[%w]C%f[%W]", "in_channels"), "%f[%w]O%f[%W]", outputs)
+    for d, axis in ipairs(AXES[n]) do
+        text = string.gsub(text, "%f[%w]k" .. axis .. "%f[%W]", "kernel_size[" .. d .. "]")
+    end
+    return text
+end
+
 local function conv(nn, n)
     local fn = tide[string.format("conv%dd", n)]
     layer(nn, for_dims('ConvNd(int(1..) in_channels, int(1..) out_channels, int(1..)[N] kernel_size, int(1..)[N] stride={1}, '
         .. 'int(0..)[N]|"same"|"valid" padding={0}, int(1..)[N] dilation={1}, int(1..) groups=1, bool bias=true, '
-        .. '"zeros"|"reflect"|"replicate"|"circular" padding_mode="zeros")', n), "Convolution of " .. INPUTS[n] .. ".", {
+        .. '"zeros"|"reflect"|"replicate"|"circular" padding_mode="zeros")', n), "Convolution of " .. INPUTS[n] .. ".",
+        conv_shapes("conv" .. n .. "d", n), {
         make = function(self)
             check_groups(self)
             if self.padding == "same" and not all_are(self.stride, 1) then
@@ -116,7 +131,8 @@ local function conv_transpose(nn, n)
     layer(nn, for_dims('ConvTransposeNd(int(1..) in_channels, int(1..) out_channels, int(1..)[N] kernel_size, '
         .. 'int(1..)[N] stride={1}, int(0..)[N] padding={0}, int(0..)[N] output_padding={0}, int(1..) groups=1, '
         .. 'bool bias=true, int(1..)[N] dilation={1}, "zeros" padding_mode="zeros")', n),
-        "Transposed convolution of " .. INPUTS[n] .. "; called with a second argument, gives results of that size.", {
+        "Transposed convolution of " .. INPUTS[n] .. "; called with a second argument, gives results of that size.",
+        conv_shapes("conv_transpose" .. n .. "d", n), {
         make = function(self)
             check_groups(self)
             local outputs = self.out_channels // self.groups
@@ -142,7 +158,8 @@ local function pools(nn, n)
     local max, avg = tide[string.format("max_pool%dd", n)], tide[string.format("avg_pool%dd", n)]
     layer(nn, for_dims("MaxPoolNd(int(1..)[N] kernel_size, int(1..)[N]? stride=nil, int(0..)[N] padding={0}, "
         .. "int(1..)[N] dilation={1}, bool return_indices=false, bool ceil_mode=false)", n),
-        "Largest element of each window of " .. INPUTS[n] .. "; the stride is the window's size where none is given.", {
+        "Largest element of each window of " .. INPUTS[n] .. "; the stride is the window's size where none is given.",
+        shapes_of(max), {
         derive = default_stride,
         forward = function(self, x)
             return max(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
@@ -153,7 +170,7 @@ local function pools(nn, n)
     })
     layer(nn, for_dims("AvgPoolNd(int(1..)[N] kernel_size, int(1..)[N]? stride=nil, int(0..)[N] padding={0}, "
         .. "bool ceil_mode=false, bool count_include_pad=true" .. (n > 1 and ", int? divisor_override=nil" or "") .. ")", n),
-        "Mean of each window of " .. INPUTS[n] .. "; the stride is the window's size where none is given.", {
+        "Mean of each window of " .. INPUTS[n] .. "; the stride is the window's size where none is given.", shapes_of(avg), {
         derive = default_stride,
         forward = function(self, x)
             return avg(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
@@ -165,14 +182,14 @@ local function pools(nn, n)
     })
     local power = tide[string.format("lp_pool%dd", n)]
     layer(nn, for_dims("LPPoolNd(number norm_type, int(1..)[N] kernel_size, int(1..)[N]? stride=nil, bool ceil_mode=false)", n),
-        "Root of the sum of powers over each window of " .. INPUTS[n] .. ".", {
+        "Root of the sum of powers over each window of " .. INPUTS[n] .. ".", shapes_of(power), {
         derive = default_stride,
         forward = function(self, x) return power(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode) end,
         extra_repr = function(self) return fields_text(self, "norm_type kernel_size stride ceil_mode", short_text) end,
     })
     local unpool = tide[string.format("max_unpool%dd", n)]
     layer(nn, for_dims("MaxUnpoolNd(int(1..)[N] kernel_size, int(1..)[N]? stride=nil, int(0..)[N] padding={0})", n),
-        "Elements of " .. INPUTS[n] .. " at the places that MaxPool" .. n .. "d found, zeros elsewhere.", {
+        "Elements of " .. INPUTS[n] .. " at the places that MaxPool" .. n .. "d found, zeros elsewhere.", shapes_of(unpool), {
         derive = default_stride,
         forward = function(self, x, indices, output_size)
             return unpool(x, indices, self.kernel_size, self.stride, self.padding, output_size)
@@ -185,12 +202,12 @@ local function adaptive_pools(nn, n)
     local function size_text(self) return "output_size=" .. short_text(self.output_size) end
     local avg, max = tide[string.format("adaptive_avg_pool%dd", n)], tide[string.format("adaptive_max_pool%dd", n)]
     layer(nn, for_dims("AdaptiveAvgPoolNd(int?[N] output_size)", n),
-        "Means of windows that divide " .. INPUTS[n] .. "; false leaves a size as it is.", {
+        "Means of windows that divide " .. INPUTS[n] .. "; false leaves a size as it is.", shapes_of(avg), {
         forward = function(self, x) return avg(x, self.output_size) end,
         extra_repr = size_text,
     })
     layer(nn, for_dims("AdaptiveMaxPoolNd(int?[N] output_size, bool return_indices=false)", n),
-        "Largest elements of windows that divide " .. INPUTS[n] .. "; false leaves a size as it is.", {
+        "Largest elements of windows that divide " .. INPUTS[n] .. "; false leaves a size as it is.", shapes_of(max), {
         forward = function(self, x) return max(x, self.output_size, self.return_indices) end,
         extra_repr = size_text,
     })
@@ -210,9 +227,18 @@ local function read_padding(self, n)
     end
 end
 
+local function pad_shapes(n)
+    local sizes = {}
+    for d, axis in ipairs(AXES[n]) do -- the last dim's are first
+        sizes[d] = string.format("padding[%d] + %s + padding[%d]", 2 * (n - d) + 1, axis, 2 * (n - d) + 2)
+    end
+    return string.format("x (N?, C, %s) -> (N?, C, %s)", table.concat(AXES[n], ", "), table.concat(sizes, ", "))
+end
+
 local function pad(nn, name, n, parameters, doc, mode)
     local function make(self) read_padding(self, n) end
-    layer(nn, string.format("%s%dd(int[] padding%s)", name, n, parameters), doc .. " around " .. INPUTS[n] .. ".", {
+    layer(nn, string.format("%s%dd(int[] padding%s)", name, n, parameters), doc .. " around " .. INPUTS[n] .. ".",
+        pad_shapes(n), {
         derive = make,
         forward = function(self, x) return tide.pad(x, self.padding, mode, self.value) end,
         extra_repr = function(self)
@@ -235,7 +261,7 @@ end
 local function upsampling(nn)
     layer(nn, 'Upsample(int[]? size=nil, number[]? scale_factor=nil, "nearest"|"nearest-exact"|"linear"|"bilinear"|'
         .. '"bicubic"|"trilinear"|"area" mode="nearest", bool? align_corners=nil, bool? recompute_scale_factor=nil)',
-        "Signals, images or volumes (N, C, ...) in another size.", {
+        "Signals, images or volumes (N, C, ...) in another size.", shapes_of "interpolate", {
         forward = function(self, x)
             return tide.interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners,
                 self.recompute_scale_factor)
@@ -247,7 +273,7 @@ local function upsampling(nn)
     })
     for name, mode in pairs { Nearest = "nearest", Bilinear = "bilinear" } do
         layer(nn, string.format("Upsampling%s2d(int[]? size=nil, number[]? scale_factor=nil)", name),
-            string.format("Images in another size, mode %q.", mode), {
+            string.format("Images in another size, mode %q.", mode), shapes_of "interpolate", {
             forward = function(self, x)
                 local align = mode == "bilinear" or nil
                 return tide.interpolate(x, self.size, self.scale_factor, mode, align)
@@ -262,12 +288,13 @@ end
 
 local function windows(nn)
     layer(nn, "Unfold(int(1..)[2] kernel_size, int(1..)[2] dilation={1, 1}, int(0..)[2] padding={0, 0}, "
-        .. "int(1..)[2] stride={1, 1})", "The windows of images as columns (N, C kh kw, L).", {
+        .. "int(1..)[2] stride={1, 1})", "The windows of images as columns (N, C kh kw, L).", shapes_of "im2col", {
         forward = function(self, x) return tide.im2col(x, self.kernel_size, self.dilation, self.padding, self.stride) end,
         extra_repr = function(self) return fields_text(self, "kernel_size dilation padding stride", short_text) end,
     })
     layer(nn, "Fold(int(1..)[2] output_size, int(1..)[2] kernel_size, int(1..)[2] dilation={1, 1}, "
-        .. "int(0..)[2] padding={0, 0}, int(1..)[2] stride={1, 1})", "Columns (N, C kh kw, L) added up to images.", {
+        .. "int(0..)[2] padding={0, 0}, int(1..)[2] stride={1, 1})", "Columns (N, C kh kw, L) added up to images.",
+        shapes_of "col2im", {
         forward = function(self, x)
             return tide.col2im(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
         end,
@@ -281,7 +308,7 @@ local function shuffles(nn)
     for name, parameter in pairs { PixelShuffle = "upscale_factor", PixelUnshuffle = "downscale_factor",
         ChannelShuffle = "groups" } do
         local fn = tide[string.lower((string.gsub(name, "(%l)(%u)", "%1_%2")))]
-        layer(nn, string.format("%s(int(1..) %s)", name, parameter), tide._doc(fn).doc, {
+        layer(nn, string.format("%s(int(1..) %s)", name, parameter), tide._doc(fn).doc, shapes_of(fn), {
             forward = function(self, x) return fn(x, self[parameter]) end,
             extra_repr = function(self) return fields_text(self, parameter, tostring) end,
         })

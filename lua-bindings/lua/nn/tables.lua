@@ -1,6 +1,7 @@
 -- nn/tables.lua: layers around tables of rows, products of two inputs and distances.
 local tide = ...
-local fail, layer, init = tide._fail, tide._require("nn.layer").layer, tide._require "nn.init"
+local fail, layers, init = tide._fail, tide._require "nn.layer", tide._require "nn.init"
+local layer, shapes_of = layers.layer, layers.shapes_of
 
 -- A table of normal draws, whose row for padding is zero. Places may be counted from the end.
 local function start_table(self)
@@ -30,7 +31,8 @@ end
 local function tables(nn)
     layer(nn, "Embedding(int(1..) num_embeddings, int(1..) embedding_dim, index? padding_idx=nil, "
         .. "number? max_norm=nil, number norm_type=2, bool scale_grad_by_freq=false, bool sparse=false)",
-        "A table of rows that indices choose.", {
+        "A table of rows that indices choose.",
+        "index (...), weight (num_embeddings, embedding_dim) -> (..., embedding_dim)", {
         make = start_table,
         forward = function(self, index)
             return tide.embedding(self.weight, index, self.padding_idx, self.scale_grad_by_freq, self.sparse,
@@ -44,10 +46,13 @@ local function tables(nn)
     layer(nn, "EmbeddingBag(int(1..) num_embeddings, int(1..) embedding_dim, number? max_norm=nil, "
         .. 'number norm_type=2, bool scale_grad_by_freq=false, "sum"|"mean"|"max" mode="mean", bool sparse=false, '
         .. "bool include_last_offset=false, index? padding_idx=nil)",
-        "Sums, means or largest elements of the rows that bags of indices choose.", {
+        "Sums, means or largest elements of the rows that bags of indices choose.",
+        "index (B, L), per_sample_weights (B, L), weight (num_embeddings, embedding_dim) -> (B, embedding_dim) if offsets == nil "
+        .. "| index (n), offsets (B), per_sample_weights (n), weight (num_embeddings, embedding_dim) -> "
+        .. "(B - 1 if include_last_offset else B, embedding_dim)", {
         make = start_table,
-        forward = function(self, index, offsets, samples)
-            return tide.embedding_bag(self.weight, index, offsets, { mode = self.mode, per_sample_weights = samples,
+        forward = function(self, index, offsets, per_sample_weights)
+            return tide.embedding_bag(self.weight, index, offsets, { mode = self.mode, per_sample_weights = per_sample_weights,
                 include_last_offset = self.include_last_offset, padding_idx = self.padding_idx,
                 max_norm = self.max_norm, norm_type = self.norm_type,
                 scale_grad_by_freq = self.scale_grad_by_freq, sparse = self.sparse })
@@ -61,7 +66,9 @@ end
 
 local function pairs_of_inputs(nn)
     layer(nn, "Bilinear(int(1..) in1_features, int(1..) in2_features, int(0..) out_features, bool bias=true)",
-        "y = x1^T W x2 + b for each output.", {
+        "y = x1^T W x2 + b for each output.",
+        "x1 (..., in1_features), x2 (..., in2_features), weight (out_features, in1_features, in2_features), "
+        .. "bias (out_features) -> (..., out_features)", {
         make = function(self)
             local bound, has_bias = 1 / math.sqrt(self.in1_features), self.bias
             rawset(self, "has_bias", has_bias)
@@ -78,12 +85,13 @@ local function pairs_of_inputs(nn)
                 self.in2_features, self.out_features, self.has_bias)
         end,
     })
-    layer(nn, "CosineSimilarity(dim dim=1, number eps=1e-08)", "Cosine of the angle between vectors along a dim.", {
+    layer(nn, "CosineSimilarity(dim dim=1, number eps=1e-08)", "Cosine of the angle between vectors along a dim.",
+        shapes_of "cosine_similarity", {
         forward = function(self, a, b) return tide.cosine_similarity(a, b, self.dim, self.eps) end,
         extra_repr = function(self) return string.format("dim=%d, eps=%s", self.dim, tide._number(self.eps, 6)) end,
     })
     layer(nn, "PairwiseDistance(number p=2, number eps=1e-06, bool keepdim=false)",
-        "p-norm of the difference of vectors.", {
+        "p-norm of the difference of vectors.", shapes_of "pairwise_distance", {
         forward = function(self, a, b) return tide.pairwise_distance(a, b, self.p, self.eps, self.keepdim) end,
         extra_repr = function(self)
             return string.format("p=%s, eps=%s, keepdim=%s", tide._number(self.p, 6), tide._number(self.eps, 6), self.keepdim)
@@ -94,7 +102,7 @@ end
 return function(nn)
     tables(nn)
     pairs_of_inputs(nn)
-    layer(nn, "Softmin(dim dim)", "softmax of -x.", {
+    layer(nn, "Softmin(dim dim)", "softmax of -x.", shapes_of "softmax", {
         forward = function(self, x) return tide.softmax(-x, self.dim) end,
         extra_repr = function(self) return "dim=" .. self.dim end,
     })

@@ -9,10 +9,10 @@ local LAYER = "(int(1..) d_model, int(1..) nhead, int(1..) dim_feedforward=2048,
 
 -- A class whose constructor's and call's arguments are read by schemas; those that make fresh parameters take dtype
 -- and device.
-local function class(nn, schema, doc, call, methods)
+local function class(nn, schema, doc, shapes, call, methods)
     local name, layers = string.match(schema, "^%w+"), tide._require "nn.layer"
     schema = methods.fresh and layers.with_factory(schema) or schema
-    local read, read_call = declare(schema, doc), declare(name .. call, doc)
+    local read, read_call = declare(schema, doc, nil, shapes), declare(name .. call, doc)
     local c = nn.class(name)
     function c:init(...)
         local options = read(...)
@@ -76,9 +76,16 @@ local function around(self, x, k, block)
     return norm(x + dropout(block(x)))
 end
 
+-- Shapes for both orders of dims: L before the batch N, or with batch_first behind it.
+local function both_orders(text)
+    return string.format("%s if not batch_first | %s", text, (string.gsub(text, "%(([ST]), N%?, ", "(N?, %1, ")))
+end
+
 local function encoder_layer(nn)
     class(nn, "TransformerEncoderLayer" .. LAYER, "Attention of a sequence to itself and two linear layers, each with "
         .. "dropout, a sum and a norm.",
+        both_orders("src (S, N?, d_model), src_mask (mask...), src_key_padding_mask (N?, S) -> (S, N?, d_model)")
+        .. "; mask: (S, S) or (N*nhead, S, S)",
         "(Tensor src, Tensor? src_mask=nil, Tensor? src_key_padding_mask=nil, bool is_causal=false)", {
             fresh = true,
             make = function(self, options)
@@ -97,6 +104,9 @@ end
 local function decoder_layer(nn)
     class(nn, "TransformerDecoderLayer" .. LAYER, "Attention of a sequence to itself and to a memory, and two linear "
         .. "layers, each with dropout, a sum and a norm.",
+        both_orders("tgt (T, N?, d_model), memory (S, N?, d_model), tgt_mask (mask...), memory_mask (between...), "
+        .. "tgt_key_padding_mask (N?, T), memory_key_padding_mask (N?, S) -> (T, N?, d_model)")
+        .. "; mask: (T, T) or (N*nhead, T, T); between: (T, S) or (N*nhead, T, S)",
         "(Tensor tgt, Tensor memory, Tensor? tgt_mask=nil, Tensor? memory_mask=nil, Tensor? tgt_key_padding_mask=nil, "
         .. "Tensor? memory_key_padding_mask=nil, bool tgt_is_causal=false, bool memory_is_causal=false)", {
             fresh = true,
@@ -157,6 +167,8 @@ end
 local function stacks(nn)
     class(nn, "TransformerEncoder(Module encoder_layer, int(1..65536) num_layers, Module? norm=nil, "
         .. "bool enable_nested_tensor=true, bool mask_check=true)", "Copies of a layer one behind the other, and a norm.",
+        "src (...), mask (mask...), src_key_padding_mask (padding...) -> (...); mask: as its layers take; "
+        .. "padding: as its layers take",
         "(Tensor src, Tensor? mask=nil, Tensor? src_key_padding_mask=nil, bool? is_causal=nil)", {
             make = function(self, options) take_layers(self, options.encoder_layer, options.num_layers, options.norm) end,
             forward = function(self, given)
@@ -170,6 +182,7 @@ local function stacks(nn)
         })
     class(nn, "TransformerDecoder(Module decoder_layer, int(1..65536) num_layers, Module? norm=nil)",
         "Copies of a layer one behind the other, which all see the memory, and a norm.",
+        "tgt (...), memory (memory...) -> (...); memory: as its layers take, as masks are",
         "(Tensor tgt, Tensor memory, Tensor? tgt_mask=nil, Tensor? memory_mask=nil, Tensor? tgt_key_padding_mask=nil, "
         .. "Tensor? memory_key_padding_mask=nil, bool? tgt_is_causal=nil, bool memory_is_causal=false)", {
             make = function(self, options) take_layers(self, options.decoder_layer, options.num_layers, options.norm) end,
@@ -234,6 +247,8 @@ local function transformer(nn)
         .. "int(1..65536) num_decoder_layers=6, int(1..) dim_feedforward=2048, " .. WIDTHS .. ", Module? custom_encoder=nil, "
         .. "Module? custom_decoder=nil, " .. FORMS .. ")",
         "An encoder of the source, whose result a decoder of the target attends to: m(src, tgt, {tgt_mask = ...}).",
+        both_orders("src (S, N?, d_model), tgt (T, N?, d_model), src_mask (S, S), tgt_mask (T, T), memory_mask (T, S), "
+        .. "src_key_padding_mask (N?, S), tgt_key_padding_mask (N?, T), memory_key_padding_mask (N?, S) -> (T, N?, d_model)"),
         "(Tensor src, Tensor tgt, Tensor? src_mask=nil, Tensor? tgt_mask=nil, Tensor? memory_mask=nil, "
         .. "Tensor? src_key_padding_mask=nil, Tensor? tgt_key_padding_mask=nil, Tensor? memory_key_padding_mask=nil, "
         .. "bool? src_is_causal=nil, bool? tgt_is_causal=nil, bool memory_is_causal=false)",
