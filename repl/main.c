@@ -38,6 +38,7 @@ static const char usage[] =
     "  --ops       all operators by family: signature and what it does, a line each\n"
     "  --ops --device NAME   where each runs: on the device (\"cuda\"), or what the CPU does for "
     "it\n"
+    "  --reference   all operators, modules and functions as a page of HTML\n"
     "  --peak      measure what this machine can do, and remember it for the profiler's tables\n"
     "  --version   version\n"
     "  --help      this page\n"
@@ -48,7 +49,7 @@ static const char usage[] =
     "all inputs are like one chunk: locals at the top of one stay in sight.\n";
 
 typedef struct options {
-    bool interactive, info, ops, peak, no_init, doctor;
+    bool interactive, info, ops, reference, peak, no_init, doctor;
     bool advise, json, bottleneck;
     const char *part, *part_path; /* of --bottleneck, which this is a run of; NULL: none */
     bool has_code;                /* -e or -l */
@@ -118,6 +119,8 @@ static int parse_options(int argc, char **argv, options *o) {
             if (++i == argc)
                 return usage_error("something is missing after", arg);
             o->device = argv[i];
+        } else if (strcmp(arg, "--reference") == 0) {
+            o->reference = true;
         } else if (strcmp(arg, "--peak") == 0) {
             o->peak = true;
         } else if (strncmp(arg, "-e", 2) == 0 || strncmp(arg, "-l", 2) == 0) {
@@ -466,6 +469,8 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
     }
     if (o->ops)
         return print_lines(s, o->device ? "devices.work" : "_reference", o->device, "");
+    if (o->reference)
+        return print_lines(s, "help.reference", NULL, "");
     if (o->peak)
         return print_lines(s, "devices.peak", NULL, "");
     int code = run_options(s, argc, argv, o);

@@ -230,8 +230,14 @@ static int inspect_body(lua_State *L) {
     lua_pushinteger(L, (lua_Integer)q->cursor);
     lua_pushinteger(L, q->detail);
     lua_call(L, 3, 1);
-    if (lua_type(L, 1) == LUA_TSTRING)
-        bundle_add(q->bundle, "text/plain", lua_tostring(L, 1), lua_rawlen(L, 1));
+    if (lua_type(L, 1) != LUA_TSTRING)
+        return 0;
+    bundle_add(q->bundle, "text/plain", lua_tostring(L, 1), lua_rawlen(L, 1));
+    module_push_function(L, "inspect", "html");
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    if (lua_type(L, 2) == LUA_TSTRING)
+        bundle_add(q->bundle, "text/html", lua_tostring(L, 2), lua_rawlen(L, 2));
     return 0;
 }
 

@@ -126,6 +126,15 @@ class Assist(KernelCase):
         self.assertTrue(reply["found"])
         self.assertIn("print", reply["data"]["text/plain"])
 
+    def test_inspect_gives_a_table_too(self):
+        reply = self.request("inspect_request", {"code": "tide.bmm", "cursor_pos": 8, "detail_level": 0}).reply
+        plain, table = reply["data"]["text/plain"], reply["data"]["text/html"]
+        self.assertIn("Shapes:    x (b, n, k), y (b, k, m) -> (b, n, m)\n", plain)
+        self.assertIn("Dtypes:    floating and integers, one dtype\n", plain)
+        self.assertRegex(table, r"(?s)\A<table>(<tr><th[^>]*>\w+</th><td[^>]*>.*?</td></tr>)+</table>\Z")
+        self.assertRegex(table, r">Shapes</th><td[^>]*><pre[^>]*>x \(b, n, k\), y \(b, k, m\) -&gt; \(b, n, m\)</pre>")
+        self.assertNotIn("<b>", self.request("inspect_request", {"code": "t = '<b>'\nt", "cursor_pos": 11}).reply["data"].get("text/html", ""))
+
     def test_inspect_does_not_find(self):
         content = {"code": "no_such_name", "cursor_pos": 3, "detail_level": 1}
         reply = self.request("inspect_request", content).reply

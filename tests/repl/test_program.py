@@ -2,6 +2,7 @@
 
 usage: test_program.py path/to/tide
 """
+import html.parser
 import json
 import os
 import re
@@ -13,6 +14,32 @@ import time
 import unittest
 
 TIDE = os.path.abspath(sys.argv.pop(1))
+
+
+class Page(html.parser.HTMLParser):
+    """A page of HTML: its ids, where its links lead, the text behind each heading with an id, tags left open."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.entries, self.open, self.name = [], [], {}, [], None
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.open.append(tag)
+        if "id" in attrs:
+            self.ids.append(attrs["id"])
+            self.name = attrs["id"]
+        if attrs.get("href", "").startswith("#"):
+            self.links.append(attrs["href"][1:])
+
+    def handle_endtag(self, tag):
+        while self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        self.entries[self.name] = self.entries.get(self.name, "") + " " + data
 
 
 class Program(unittest.TestCase):
@@ -308,6 +335,25 @@ class Program(unittest.TestCase):
         self.assertIn("reduce  sum(", result.stdout)
         public = self.tide("-e", "local n = 0 for _, op in ipairs(tide._ops()) do n = n + (op.internal and 0 or 1) end print(n)")
         self.assertEqual(len(lines), int(public.stdout))
+
+    def test_reference_is_a_page_about_everything(self):
+        result = self.tide("--reference")
+        self.check(result, 0)
+        page = Page(result.stdout)
+        self.assertEqual(len(page.ids), len(set(page.ids)))
+        self.assertEqual(set(page.links) - set(page.ids), set())
+        self.assertEqual([tag for tag in page.open if tag not in ("meta",)], [])
+        rows = self.tide("-e", "for _, op in ipairs(tide._ops()) do if not op.internal then print(((op.method_only or "
+                               "op.inplace_only) and 'x:' or '') .. op.name, op.shapes, op.dtypes, op.notes) end end").stdout
+        for row in rows.splitlines():
+            name, shapes, dtypes, notes = row.split("\t")
+            entry = page.entries[name]
+            for text in (shapes, dtypes, notes):
+                words = [] if text == "nil" else text.replace(" | ", " ").replace("; ", " ").split()
+                self.assertIn(" ".join(words), " ".join(entry.replace("; ", " ").split()), name)
+        for name in ("tide.nn.Conv2d", "tide.optim.Adam", "tide.nn.functional.ctc_loss", "tide.data.DataLoader", "tide.no_grad"):
+            self.assertIn("Signature", page.entries[name])
+        self.assertIn("out_channels", page.entries["tide.nn.Conv2d"])
 
     def on_device(self, module, *arguments):
         return subprocess.run([TIDE, *arguments], capture_output=True, text=True,

@@ -168,6 +168,31 @@ Differences of all pairs of rows:
 
 > (x[":, nil, :"] - x["nil, :, :"]).shape
 (2, 2, 3)
+## shapes
+What help says of shapes: operands and what comes of them, a line for each way.
+
+  input (..., I), weight (O, I), bias (O) -> (..., O)
+
+A name in parentheses is a size: I is the same wherever it stands.
+  ...          any dims, the same wherever they stand; name... the same by a name
+  *            any dims, which are broadcast between the operands (?broadcasting)
+  N?           may be missing, in all places at once
+  x to (...)   x is broadcast to this shape
+  {(...)}      of each tensor in a list
+  (...) without dim          a dim less, or of size 1 with keepdim; () without any
+  (...) with n at dim        of another size there; `inserted at`: a dim more
+  ... if reduction == 'none' when this is said, otherwise the next line
+
+Sizes may be formulas of sizes and arguments, // rounds down, x[dim] is a size
+of x, #x how many dims it has. Lines below say what a name in a formula is.
+The first way that fits is taken.
+
+> weight, bias = tide.randn(3, 5), tide.zeros(3)
+> tide.linear(tide.ones(2, 4, 5), weight, bias).shape
+(2, 4, 3)
+
+Dtypes: what the tensors may be; `promoted`: of different ones the wider comes
+out; `one dtype`: different ones are an error (x:to(dtype) converts).
 ## options
 Options go into the last table by name; what is named may stand for what has a
 position.

@@ -6,47 +6,62 @@ local sections = {}
 
 local WIDTH = 76
 
--- A text in lines of so many columns, broken at spaces; lines after the first begin with `indent`.
-local function wrap(text, indent, lines)
+-- A text in lines of so many columns, broken at spaces; the first begins with `head`, the others with `indent`.
+local function wrap(text, head, indent, lines)
     local line
     for word in string.gmatch(text, "%S+") do
         if line and utf8.len(line) + 1 + utf8.len(word) > WIDTH then
             lines[#lines + 1] = line
             line = indent .. word
         else
-            line = line and line .. " " .. word or word
+            line = line and line .. " " .. word or head .. word
         end
     end
     lines[#lines + 1] = line
 end
 
+-- The parts of a text around a separator.
+local function split(text, separator)
+    local parts, first = {}, 1
+    while true do
+        local at, last = string.find(text, separator, first, true)
+        parts[#parts + 1] = string.sub(text, first, (at or 0) - 1)
+        if not at then
+            return parts
+        end
+        first = last + 1
+    end
+end
+
 --- wrap(text): what is too long for one line as several.
 function sections.wrap(text)
     local lines = {}
-    wrap(text, "", lines)
+    wrap(text, "", "", lines)
     return table.concat(lines, "\n")
 end
 
--- A case "operands -> results", its results in a line of their own where it is long.
+-- A case "operands -> results", its results in a line of their own where it is long, or has the operands of the one before.
 local function add_case(case, lines)
-    local operands, results = string.match(case, "^(.+) (%->.+)$")
-    if utf8.len(case) <= WIDTH or not operands then
-        return wrap(case, "    ", lines)
+    local operands, results = string.match(case, "^(.-) ?(%->.+)$")
+    if operands ~= "" and utf8.len(case) <= WIDTH then
+        lines[#lines + 1] = case
+        return
     end
-    wrap(operands, "  ", lines)
-    wrap("  " .. results, "    ", lines)
-    lines[#lines] = string.gsub(lines[#lines], "^%->", "  ->")
+    if operands ~= "" then
+        wrap(operands, "", "  ", lines)
+    end
+    wrap(results, "  ", "    ", lines)
 end
 
 --- shapes(text): a text of shapes (engine/ops/help.h), a line for each case and for each name that it explains.
 function sections.shapes(text)
     local lines = {}
-    for k, part in ipairs(tide._split(text, "; ")) do
-        for _, case in ipairs(k == 1 and tide._split(part, " | ") or {}) do
+    for k, part in ipairs(split(text, "; ")) do
+        for _, case in ipairs(k == 1 and split(part, " | ") or {}) do
             add_case(case, lines)
         end
         if k > 1 then
-            wrap(part, "  ", lines)
+            wrap(part, "", "  ", lines)
         end
     end
     return table.concat(lines, "\n")

@@ -165,6 +165,14 @@ local function class_source(class)
     return table.concat(texts, "\n")
 end
 
+-- Shapes, dtypes and notes, as far as a description has them.
+local function add_sections(out, doc)
+    local sections = doc and names.part "help.sections"
+    for _, section in ipairs(sections and sections.of(doc) or {}) do
+        add(out, section[1], section[2])
+    end
+end
+
 -- An object of one of tide's classes: what it prints, and its class.
 local function object_text(value, class, detail)
     local out, doc, init = {}, names.doc(class), rawget(class, "init")
@@ -172,6 +180,7 @@ local function object_text(value, class, detail)
         .. (type(init) == "function" and string.gsub(names.parameters(init), "^%(self,? ?", "(") or "")
     add(out, "Object of", doc and doc.signature or own)
     add(out, "Doc", doc and doc.doc)
+    add_sections(out, doc)
     add(out, "Value", plain(value))
     if detail > 0 then
         add(out, "Source", class_source(class))
@@ -215,7 +224,7 @@ local function describe(name, value, detail)
     if doc then
         add(out, "Signature", doc.signature)
         add(out, "Doc", doc.doc)
-        add(out, "Shapes", doc.shapes)
+        add_sections(out, doc)
         add(out, "Example", doc.example or example_of(value, doc))
     end
     if type(value) == "function" then
@@ -264,7 +273,7 @@ local function magic_text(code)
 end
 
 -- Other words for pages.
-local PAGES = {slicing = "indexing", slice = "indexing", slices = "indexing", ranges = "indexing", masks = "indexing", broadcast = "broadcasting",
+local PAGES = {shape = "shapes", slicing = "indexing", slice = "indexing", slices = "indexing", ranges = "indexing", masks = "indexing", broadcast = "broadcasting",
     memory_format = "channels_last", contiguous_format = "channels_last", batches = "loops", training = "loops",
     dtypes = "dtype", keepdim = "options", pyplot = "matplotlib", plotting = "matplotlib", torch = "pytorch"}
 
@@ -372,6 +381,12 @@ function inspect.inspect(code, cursor, detail)
         return table.concat(out, "\n")
     end
     return describe(name, value, detail)
+end
+
+-- html(text): what inspect gives as HTML, for notebooks; nil where it is no list of labelled parts.
+function inspect.html(text)
+    local sections = names.part "help.sections"
+    return sections and sections.html(text) or nil
 end
 
 -- Signature and doc of a function or class, each nil where it is not known.
