@@ -21,8 +21,8 @@ static int schema_gc(lua_State *L) {
 
 enum { TEXTS = 3 }; /* schema, doc, shapes */
 
-/* A td_op of a function's schema. Its texts stand at stack indices from `texts` on and stay alive as
- * its user values; 0: they are constants. */
+/* A td_op of a function's schema. Its texts stand at stack indices from `texts` on and stay alive
+ * as its user values; 0: they are constants. */
 static void push_schema(lua_State *L, td_op row, int texts) {
     td_op *f = lua_newuserdatauv(L, sizeof *f, TEXTS);
     *f = row;

@@ -306,6 +306,9 @@ TD_OPERATOR(gather) = {
     .doc = "For each place of index the element of x that it names along a dim.",
     .shapes = "x (...), index (places...) -> (places...); places: as many dims as x has, but at "
               "dim none larger",
+    .notes = "Elements are x[i][index[i][j]] for dim 2 and likewise for others. An index outside "
+             "of x is an error, 0 too; negative ones count from the end, which PyTorch refuses. "
+             "Nothing is broadcast: take_along_dim does.",
     .rule = rule_gather,
     .kernel = kernel_gather,
     .dtypes = TD_DTYPES_ALL,
@@ -320,6 +323,8 @@ TD_OPERATOR(scatter) = {
         "x with src written to the places that index names along a dim; or added, or multiplied.",
     .shapes = "x (...), index (places...), src (values...) -> (...); places: as many dims as x "
               "has, but at dim none larger; values: no dim smaller than of places",
+    .notes = "Of several elements for one place the last stays; PyTorch leaves open which. An "
+             "index outside of x is an error, 0 too.",
     .rule = rule_scatter,
     .kernel = kernel_scatter,
     .dtypes = TD_DTYPES_ALL,
@@ -366,6 +371,7 @@ TD_OPERATOR(scatter_add) = {
     .doc = "x with src added at the places that index names along a dim.",
     .shapes = "x (...), index (places...), src (values...) -> (...); places: as many dims as x "
               "has, but at dim none larger; values: no dim smaller than of places",
+    .notes = "All elements for one place are added. An index outside of x is an error, 0 too.",
     .rule = rule_scatter_add,
     .kernel = kernel_scatter,
     .dtypes = TD_DTYPES_ALL,
@@ -385,6 +391,7 @@ TD_OPERATOR(one_hot) = {
     .doc = "A row for each class label: 1 at the label, 0 elsewhere.",
     .shapes =
         "x (...) -> (..., num_classes) if num_classes >= 0 | -> (..., n); n: the largest class",
+    .notes = "Classes from 1. A class beyond num_classes is an error.",
     .run = run_one_hot,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };

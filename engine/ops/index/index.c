@@ -661,6 +661,7 @@ TD_OPERATOR(index_select) = {
     .doc = "The places along a dim that index names.",
     .shapes =
         "x (...), index (n) -> (...) with n at dim | x (...), index () -> (...) with 1 at dim",
+    .notes = "A copy. index has one dim; outside of x it is an error, 0 too.",
     .run = run_index_select,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
@@ -670,6 +671,7 @@ TD_OPERATOR(index_add) = {
     .doc = "Add alpha * source to the places along a dim that index names.",
     .shapes = "x (...), index (n), source (...) with n at dim -> (...)",
     .takes = "any, one dtype; index integers",
+    .notes = "All elements for one place are added. An index outside of x is an error, 0 too.",
     .run = run_index_add,
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
@@ -693,6 +695,7 @@ TD_OPERATOR(take) = {
     .schema = "(Tensor x, index Tensor index) -> Tensor",
     .doc = "Elements by their places in row-major order.",
     .shapes = "x (...), index (places...) -> (places...)",
+    .notes = "An index outside of the dim is an error, 0 too; negative ones count from the end.",
     .formula = "advanced_index(reshape(x, -1), {index})",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
@@ -700,6 +703,7 @@ TD_OPERATOR(masked_fill) = {
     .schema = "(Tensor x, Tensor mask, Tensor|number value) -> Tensor",
     .doc = "One value where the mask is true, x elsewhere.",
     .shapes = "x (*), mask (*), value () -> (*)",
+    .notes = "The mask must be bool. In place x is not broadcast to it.",
     .run = run_masked_fill,
     .flags = TD_OP_INPLACE,
 };
@@ -707,6 +711,7 @@ TD_OPERATOR(masked_select) = {
     .schema = "(Tensor x, Tensor mask) -> Tensor",
     .doc = "The elements where the mask is true, as one row.",
     .shapes = "x (*), mask (*) -> (n); n: how often mask is true",
+    .notes = "The mask must be bool.",
     .run = run_masked_select,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };

@@ -323,6 +323,7 @@ TD_OPERATOR(index_put) = {
         "x (...), indices {(places...)}, values (elements...) -> (...); places: any, which are "
         "broadcast, or of a mask those that it covers; elements: broadcast to what x[indices] is",
     .takes = "any, one dtype; indices integers, or masks",
+    .notes = "With accumulate all elements for one place are added, otherwise the last stays.",
     .run = run_index_put,
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE | TD_OP_ANY_BASE,
@@ -341,6 +342,7 @@ TD_OPERATOR(masked_scatter) = {
     .doc = "x with the elements of source, in their order, where the mask is true.",
     .shapes =
         "x (*), mask (*), source (elements...) -> (*); elements: at least as many as mask is true",
+    .notes = "The mask must be bool.",
     .run = run_masked_scatter,
     .flags = TD_OP_INPLACE,
 };

@@ -513,6 +513,9 @@ TD_OPERATOR(einsum) = {
     .shapes = "operands {(sizes...)} -> (result...); sizes: one for each letter of the operand in "
               "the equation; result: one for each letter behind the arrow",
     .takes = "floating and integers, one dtype",
+    .notes = "Letters name dims, ... stands for those without a name; a letter twice in one "
+             "operand is its diagonal. A letter has one size, or 1 in places. Without -> the "
+             "result has the letters that stand once, in order of the alphabet.",
     .run = run_einsum,
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY,

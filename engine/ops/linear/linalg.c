@@ -515,6 +515,8 @@ TD_OPERATOR(linalg_inv) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Inverse of square matrices.",
     .shapes = "A (..., n, n) -> (..., n, n)",
+    .notes = "Matrices that are not square are an error. A singular one is an error: linalg_inv_ex "
+             "says so in info.",
     .rule = rule_inverse_alone,
     .kernel = kernel_one,
     .dtypes = REAL,
@@ -579,6 +581,8 @@ TD_OPERATOR(linalg_cholesky) = {
     .schema = "(Tensor A, *, bool upper=false) -> Tensor",
     .doc = "The triangular L with L L^T = A, of symmetric positive-definite matrices.",
     .shapes = "A (..., n, n) -> (..., n, n)",
+    .notes = "One triangle is read. A matrix that is not positive definite is an error: "
+             "linalg_cholesky_ex says so in info.",
     .rule = rule_cholesky_alone,
     .kernel = kernel_one,
     .dtypes = REAL,
@@ -694,6 +698,7 @@ TD_OPERATOR(linalg_det) = {
     .doc = "Determinant of square matrices.",
     .shapes = "A (..., n, n) -> (...)",
     .takes = "float32 and float64",
+    .notes = "Matrices that are not square are an error.",
     .formula = "d = determinants(A, \"det\"); d.det",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -702,6 +707,7 @@ TD_OPERATOR(det) = {
     .doc = "Determinant of square matrices: linalg_det.",
     .shapes = "A (..., n, n) -> (...)",
     .takes = "float32 and float64",
+    .notes = "Matrices that are not square are an error.",
     .formula = "linalg_det(A)",
 };
 TD_OPERATOR(linalg_slogdet) = {
@@ -709,6 +715,7 @@ TD_OPERATOR(linalg_slogdet) = {
     .doc = "Sign of the determinant and logarithm of its absolute value.",
     .shapes = "A (..., n, n) -> (...), (...)",
     .takes = "float32 and float64",
+    .notes = "Matrices that are not square are an error.",
     .formula = "d = determinants(A, \"linalg_slogdet\"); sign: d.sign; logabsdet: d.logabsdet",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -717,6 +724,7 @@ TD_OPERATOR(slogdet) = {
     .doc = "Sign of the determinant and logarithm of its absolute value: linalg_slogdet.",
     .shapes = "A (..., n, n) -> (...), (...)",
     .takes = "float32 and float64",
+    .notes = "Matrices that are not square are an error.",
     .formula = "d = determinants(A, \"slogdet\"); sign: d.sign; logabsdet: d.logabsdet",
 };
 TD_OPERATOR(logdet) = {
@@ -724,6 +732,7 @@ TD_OPERATOR(logdet) = {
     .doc = "Logarithm of the determinant; NaN where that is negative.",
     .shapes = "A (..., n, n) -> (...)",
     .takes = "float32 and float64",
+    .notes = "Matrices that are not square are an error.",
     .formula = "d = determinants(A, \"logdet\"); d.logabsdet + where(lt(d.sign, 0), nan, 0.0)",
 };
 TD_OPERATOR(inverse) = {
@@ -732,6 +741,8 @@ TD_OPERATOR(inverse) = {
     .doc = "Inverse of square matrices: linalg_inv.",
     .shapes = "A (..., n, n) -> (..., n, n)",
     .takes = "float32 and float64",
+    .notes = "Matrices that are not square are an error. A singular one is an error: linalg_inv_ex "
+             "says so in info.",
     .formula = "linalg_inv(A)",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -799,6 +810,7 @@ TD_OPERATOR(linalg_svd) = {
     .shapes = "A (..., n, m) -> (..., n, n), (..., k), (..., m, m) if full_matrices | -> (..., n, "
               "k), (..., k), (..., k, m); k = min(n, m)",
     .takes = "float32 and float64",
+    .notes = "Values in order, the largest first. Vectors are told up to their signs.",
     .formula = "p = svd_parts(A, full_matrices); U: p.U; S: p.S; Vh: p.Vh",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -818,6 +830,8 @@ TD_OPERATOR(linalg_eigh) = {
            "counts.",
     .shapes = "A (..., n, n) -> (..., n), (..., n, n)",
     .takes = "float32 and float64",
+    .notes = "Values in order, the smallest first. One triangle is read. Vectors are told up to "
+             "their signs.",
     .run = run_eigh,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };

@@ -344,6 +344,8 @@ TD_OPERATOR(matmul) = {
     .shapes = "x (k), y (k) -> () | x (*, n, k), y (k) -> (*, n) | x (k), y (*, k, m) -> (*, m) | "
               "x (*, n, k), y (*, k, m) -> (*, n, m)",
     .takes = "floating and integers, one dtype",
+    .notes = "Vectors are taken as a row on the left and a column on the right, and that dim goes; "
+             "dims before the last two are broadcast. A tensor without dims is an error.",
     .forms[TD_SPARSE_COO] = td_sparse_product,
     .run = run_matmul,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
@@ -353,6 +355,7 @@ TD_OPERATOR(mm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of two matrices.",
     .shapes = "x (n, k), y (k, m) -> (n, m)",
+    .notes = "Nothing is broadcast: matmul does.",
     .rule = rule_mm,
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -375,6 +378,7 @@ TD_OPERATOR(bmm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Products of two batches of matrices, one by one.",
     .shapes = "x (b, n, k), y (b, k, m) -> (b, n, m)",
+    .notes = "Nothing is broadcast: matmul does.",
     .rule = rule_bmm,
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -471,6 +475,7 @@ TD_OPERATOR(linear) = {
     .doc = "input times the transposed weight, plus bias: the fully connected layer.",
     .shapes =
         "input (..., I), weight (O, I), bias (O) -> (..., O) | input (..., I), weight (I) -> (...)",
+    .notes = "The last dim of input must have the size of weight's.",
     .variant = choose_linear,
     .rule = rule_linear,
     .kernel = kernel_linear,

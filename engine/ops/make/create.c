@@ -261,6 +261,7 @@ TD_OPERATOR(arange) = {
     .schema = "(number start, number? end=nil, number step=1, " OPTIONS,
     .doc = "start, start + step, ... below end; with one number from 0 below it.",
     .shapes = "-> (n); n: how many steps there are before end",
+    .notes = "Values as in PyTorch: from start, 0 where it is not given, without end.",
     .rule = rule_arange,
     .kernel = kernel_progression,
     .dtypes = TD_DTYPES_ALL,
@@ -272,6 +273,7 @@ TD_OPERATOR(linspace) = {
         "So many numbers evenly spaced from start to end, both included; of an integer dtype their "
         "whole parts.",
     .shapes = "-> (steps)",
+    .notes = "Both ends belong to it.",
     .rule = rule_linspace,
     .kernel = kernel_progression,
     .dtypes = TD_DTYPES_ALL,

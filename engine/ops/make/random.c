@@ -460,6 +460,7 @@ TD_OPERATOR(bernoulli) = {
     .doc = "Ones with the probabilities that x holds, or with one for all, and zeros.",
     .shapes = "x (...) -> (...)",
     .takes = "floating",
+    .notes = "Probabilities outside of 0 to 1 are an error.",
     .rule = rule_bernoulli,
     .kernel = kernel_bernoulli,
     .dtypes = TD_DTYPES_ALL,
@@ -478,6 +479,7 @@ TD_OPERATOR(dropout) = {
     .schema = "(Tensor x, float p=0.5, bool training=true, *, "
               "generator? generator=nil) -> Tensor",
     .doc = "In training, zero each element with probability p and divide the others by 1 - p.",
+    .notes = "What stays is divided by 1 - p; with training=false x itself.",
     .formula = "if(p >= 0 and p <= 1,"
                "   if(training and p > 0, x * dropout_noise(x, p, generator=generator), x),"
                "   error(\"p must lie between 0 and 1, got %\", p))",

@@ -170,6 +170,8 @@ TD_OPERATOR(multinomial) = {
               "-> index Tensor",
     .doc = "Places drawn with probabilities in proportion to the weights in x, row by row.",
     .shapes = "x (N?, n) -> (N?, num_samples)",
+    .notes = "Rows are weights, which need no sum of 1; a sum of 0 is an error, and so is drawing "
+             "more places than there are without replacement.",
     .rule = rule_multinomial,
     .kernel = kernel_multinomial,
     .dtypes = TD_DTYPES_FLOATS,

@@ -127,6 +127,8 @@ TD_OPERATOR(ctc_loss) = {
               "(one...), target_lengths (one...) -> (); S: (N, longest), or the targets one after "
               "another; one: () or (1)",
     .takes = "float32 and float64; targets integers",
+    .notes = "blank and targets are classes that count from 1. A target that is longer than its "
+             "input has no path: the loss is inf, or 0 with zero_infinity.",
     .run = run_ctc_loss,
     .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},
     .flags = TD_OP_FUNCTION_ONLY,

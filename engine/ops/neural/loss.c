@@ -214,6 +214,7 @@ TD_OPERATOR(softmax) = {
     .doc = "exp(x) over its sum along a dim.",
     .shapes = "x (...) -> (...)",
     .takes = "floating; any with dtype",
+    .notes = "Where all elements are -inf the result is nan.",
     .rule = rule_softmax,
     .kernel = kernel_softmax,
     .dtypes = TD_DTYPES_ALL,
@@ -226,6 +227,7 @@ TD_OPERATOR(log_softmax) = {
     .doc = "Logarithm of softmax along a dim, without overflow.",
     .shapes = "x (...) -> (...)",
     .takes = "floating; any with dtype",
+    .notes = "Where all elements are -inf the result is nan.",
     .rule = rule_log_softmax,
     .kernel = kernel_softmax,
     .dtypes = TD_DTYPES_ALL,
@@ -273,7 +275,10 @@ LOSS(cross_entropy,
          "x (N, C, ...), target (N, ...), weight (C) -> (N, ...) if reduction == 'none' | -> () | "
          "x (C), target (), weight (C) -> () | x (N, C, ...), target (N, C, ...), weight (C) -> "
          "(N, ...) if reduction == 'none' | -> () | x (C), target (C), weight (C) -> ()",
-     .takes = "floating; target integers, or floating for probabilities");
+     .takes = "floating; target integers, or floating for probabilities",
+     .notes = "Classes from 1 to C; those that are ignore_index count neither in the sum nor in "
+              "the mean, which is over the weights of the others: of none it is nan. One-hot "
+              "integers are an error: target:float() makes them probabilities.");
 PART(soft_cross_entropy,
      "(Tensor x, Tensor target, Tensor? weight, str reduction, float label_smoothing)",
      "The same for targets that are probabilities. The mean is over lines, whatever their weights.",
@@ -303,7 +308,9 @@ LOSS(nll_loss,
      "nll_classes(x, c.classes, c.weights, reduction).loss",
      .shapes = "x (N, C, ...), target (N, ...), weight (C) -> (N, ...) if reduction == 'none' | -> "
                "() | x (C), target (), weight (C) -> ()",
-     .takes = "floating; target integers");
+     .takes = "floating; target integers",
+     .notes = "x are log probabilities, as log_softmax gives them. Classes from 1 to C; those that "
+              "are ignore_index don't count.");
 PART(picked, "(Tensor x, index Tensor classes, Tensor weights)",
      "Minus weight times log probability x of each line's class, and not 0 * inf.",
      CLASS_DIM "lost(squeeze(gather(x, dim, unsqueeze(classes, dim)), dim), weights)");
@@ -436,6 +443,8 @@ TD_OPERATOR(binary_cross_entropy) = {
     .doc = "Cross entropy of probabilities x with targets between 0 and 1.",
     .shapes = "x (...), target (...), weight to (...) -> (...) if reduction == 'none' | -> ()",
     .takes = "floating, promoted",
+    .notes = "x outside of 0 to 1 is an error: scores go to binary_cross_entropy_with_logits. "
+             "Shapes that differ are an error.",
     .formula = "y = probability_error(probabilities(loss_input(x, target)), target);"
                "reduced(if(weight == nil, y, y * weight), reduction)",
     .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_BANNED},
@@ -450,7 +459,8 @@ LOSS(binary_cross_entropy_with_logits,
      "reduced(if(weight == nil, y, y * weight), reduction)",
      .shapes = "x (...), target (...), weight to (...), pos_weight to (...) -> (...) if reduction "
                "== 'none' | -> ()",
-     .takes = "floating, promoted");
+     .takes = "floating, promoted",
+     .notes = "x are scores, of which sigmoid is taken. Shapes that differ are an error.");
 ELEMENTS(squared_error, "(Tensor x, Tensor target)", "(x - target)^2.", "square(x - target)",
          "x: g * 2 * (x - target); target: g * 2 * (target - x)");
 ELEMENTS(absolute_error, "(Tensor x, Tensor target)", "|x - target|.", "abs(x - target)",

@@ -24,6 +24,8 @@ TD_OPERATOR(cosine_similarity) = {
     .doc = "Cosine of the angle between vectors along a dim; lengths count as at least eps.",
     .shapes = "x1 (*), x2 (*) -> (*) without dim",
     .takes = "floating, promoted",
+    .notes = "dim counts from 1: as in PyTorch it is the second, the vectors of a batch, where it "
+             "is not given.",
     .formula = "a = spread(float_operand(x1), x2); b = spread(float_operand(x2), x1);"
                "sum(direction(a, dim, eps) * direction(b, dim, eps), dim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32},
@@ -54,7 +56,9 @@ LOSS(kl_div, "(Tensor input, Tensor target, *, str reduction=\"mean\", bool log_
      "y = if(log_target, exp(target) * (target - x), divergence(x, target));"
      "if(reduction == \"batchmean\", if(input.ndim == 0, sum(y), sum(y) / input.size(0)),"
      "   reduced(y, reduction))",
-     .takes = "floating, promoted");
+     .takes = "floating, promoted",
+     .notes = "input are log probabilities. reduction \"mean\" divides by all elements; the "
+              "divergence's own mean is \"batchmean\".");
 ELEMENTS(divergence, "(Tensor x, Tensor target)", "target (log(target) - x), 0 log 0 being 0.",
          "where(eq(target, 0), 0, target * log(target)) - target * x",
          "x: -(g * target); target: g * (where(eq(target, 0), 0, log(target) + 1) - x)");

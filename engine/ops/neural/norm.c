@@ -504,7 +504,9 @@ NORM(
     run_layer_norm,
     .shapes = "input (..., normalized_shape...), weight (normalized_shape...), bias "
               "(normalized_shape...) -> (..., normalized_shape...)",
-    .takes = "floating, one dtype");
+    .takes = "floating, one dtype",
+    .notes = "The variance is that of all elements, with no correction. normalized_shape are the "
+             "last dims of input, a number for one.");
 NORM(rms_norm, "(Tensor input, int[] normalized_shape, Tensor? weight=nil, float? eps=nil)",
      "input over the root of the mean square of the last dims, times weight.", run_rms_norm,
      .shapes = "input (..., normalized_shape...), weight (normalized_shape...) -> (..., "
@@ -514,7 +516,8 @@ NORM(group_norm,
      "(Tensor input, int num_groups, Tensor? weight=nil, Tensor? bias=nil, float eps=1e-05)",
      "Channels (N, C, ...) normalised by groups, then weight and bias for each channel.",
      run_group_norm, .shapes = "input (N, C, ...), weight (C), bias (C) -> (N, C, ...)",
-     .takes = "floating, one dtype");
+     .takes = "floating, one dtype",
+     .notes = "Channels that can't be divided into groups are an error.");
 TD_OPERATOR(instance_norm) = {
     .schema = "(Tensor input, Tensor? running_mean=nil, Tensor? running_var=nil, "
               "Tensor? weight=nil, Tensor? bias=nil, bool use_input_stats=true, "
@@ -535,6 +538,8 @@ TD_OPERATOR(batch_norm) = {
     .shapes =
         "input (N, C, ...), running_mean (C), running_var (C), weight (C), bias (C) -> (N, C, ...)",
     .takes = "any, one dtype; floating where the batch is what it is normalised by",
+    .notes = "With training the batch's own variance without correction; running_var follows the "
+             "corrected one by momentum. One value per channel is then an error.",
     .run = run_batch_norm,
     .flags = TD_OP_FUNCTION_ONLY,
 };
@@ -585,6 +590,8 @@ TD_OPERATOR(normalize) = {
     .doc = "input over its p-norm along a dim, or over eps where that is larger.",
     .shapes = "input (...) -> (...)",
     .takes = "floating",
+    .notes = "dim counts from 1: as in PyTorch it is the second, the vectors of a batch, where it "
+             "is not given.",
     .formula = "input / clamp_min(norm(input, p, dim, keepdim=true), eps)",
     .flags = TD_OP_OUT | TD_OP_FUNCTION_ONLY,
 };

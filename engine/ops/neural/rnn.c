@@ -344,9 +344,12 @@ CELL(rnn_relu_cell, "Tensor", "Tensor", "One step of Elman's cell: relu(W x + b 
      CELL_SHAPES("H", "(N?, H)", ""), .takes = "floating and integers, one dtype");
 CELL(lstm_cell, "Tensor[]", "(Tensor h, Tensor c)",
      "One step of an LSTM cell; gates in the order input, forget, cell, output.",
-     CELL_SHAPES("4*H", "{(N?, H)}", ", (N?, H)"), .takes = "floating, one dtype");
+     CELL_SHAPES("4*H", "{(N?, H)}", ", (N?, H)"), .takes = "floating, one dtype",
+     .notes = "The state is {h, c}; the gates of each weight are input, forget, cell, output, one "
+              "below the other.");
 CELL(gru_cell, "Tensor", "Tensor", "One step of a GRU cell; gates in the order reset, update, new.",
-     CELL_SHAPES("3*H", "(N?, H)", ""), .takes = "floating, one dtype");
+     CELL_SHAPES("3*H", "(N?, H)", ""), .takes = "floating, one dtype",
+     .notes = "The gates of each weight are reset, update, new, one below the other.");
 SEQUENCE(rnn_tanh, "Tensor", "(Tensor output, Tensor h)",
          "Layers of Elman's cells (tanh) over sequences (T, N, size).",
          SEQUENCE_SHAPES("H", STATE, ""), .takes = "floating, one dtype");
@@ -355,10 +358,13 @@ SEQUENCE(rnn_relu, "Tensor", "(Tensor output, Tensor h)",
          SEQUENCE_SHAPES("H", STATE, ""), .takes = "floating and integers, one dtype");
 SEQUENCE(lstm, "Tensor[]", "(Tensor output, Tensor h, Tensor c)",
          "Layers of LSTM cells over sequences (T, N, size); params layer by layer.",
-         SEQUENCE_SHAPES("4*H", "{" STATE "}", ", " STATE), .takes = "floating, one dtype");
+         SEQUENCE_SHAPES("4*H", "{" STATE "}", ", " STATE), .takes = "floating, one dtype",
+         .notes = "The state is {h, c}; the gates of each weight are input, forget, cell, output, "
+                  "one below the other.");
 SEQUENCE(gru, "Tensor", "(Tensor output, Tensor h)",
          "Layers of GRU cells over sequences (T, N, size); params layer by layer.",
-         SEQUENCE_SHAPES("3*H", STATE, ""), .takes = "floating, one dtype");
+         SEQUENCE_SHAPES("3*H", STATE, ""), .takes = "floating, one dtype",
+         .notes = "The gates of each weight are reset, update, new, one below the other.");
 
 TD_OPERATOR(elman_gate) = {
     .schema = "(Tensor x, Tensor h, bool rectified) -> Tensor",

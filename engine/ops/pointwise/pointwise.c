@@ -118,6 +118,8 @@ TD_OPERATOR(div) = {
     .schema =
         "(Tensor|number a, Tensor|number b, *, \"trunc\"|\"floor\"? rounding_mode=nil) -> Tensor",
     .doc = "Quotient a / b; integers give floats, unless it is rounded.",
+    .notes = "Integers give floats; with rounding_mode \"floor\" or \"trunc\" integers stay, and a "
+             "division by 0 of these is an error.",
     .pointwise = PLAN(.type = TD_PW_FLOATS, .numbers = true, .primitive = TD_PW_div),
     .variant = choose_quotient,
     .forms[TD_SPARSE_COO] = td_sparse_div,
@@ -130,12 +132,13 @@ FORMULA(rsub, "(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor",
 WHOLE_QUOTIENT(floor_divide, "Quotient rounded down (a // b).");
 WHOLE_QUOTIENT(trunc_divide, "Quotient rounded towards zero.");
 BINARY(remainder, TD_PW_ARITH, "Remainder with the sign of b (a % b).",
-       "a: g; b: -(g * floor_divide(a, b))", .dtypes = TD_DTYPES_NUMBERS);
+       "a: g; b: -(g * floor_divide(a, b))", .dtypes = TD_DTYPES_NUMBERS, .notes = NO_ZERO);
 BINARY(fmod, TD_PW_ARITH, "Remainder with the sign of a.", "a: g; b: -(g * trunc(a / b))",
-       .dtypes = TD_DTYPES_NUMBERS);
+       .dtypes = TD_DTYPES_NUMBERS, .notes = NO_ZERO);
 TD_OPERATOR(pow) = {
     .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
     .doc = "a to the power b.",
+    .notes = "Integers to a negative power are an error.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_pow),
     .variant = check_power,
     .gradient = POWER_SLOPES,
@@ -228,6 +231,7 @@ UNARY(ceil, TD_PW_ARITH, "Rounded up.", "x: 0", .dtypes = TD_DTYPES_NUMBERS);
 TD_OPERATOR(round) = {
     .schema = "(Tensor x, *, int decimals=0) -> Tensor",
     .doc = "Rounded to nearest, halves to even; to so many decimals.",
+    .notes = "Halves go to the even neighbour.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_round),
     .variant = choose_rounding,
     .gradient = "x: 0",
@@ -336,6 +340,7 @@ TD_OPERATOR(clamp) = {
     .doc = "Each element, but at least min and at most max.",
     .shapes = "x (*), min (*), max (*) -> (*)",
     .takes = "any, promoted",
+    .notes = "Where min is over max the result is max.",
     .run = run_clamp,
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -344,6 +349,8 @@ TD_OPERATOR(clamp) = {
 TD_OPERATOR(where) = {
     .schema = "(Tensor condition, Tensor|number a, Tensor|number b) -> Tensor",
     .doc = "a where the condition holds, else b.",
+    .notes = "The condition must be bool: x:ne(0) makes one. Without a and b: where(condition) "
+             "gives the places of true, one tensor for each dim.",
     .pointwise = PLAN(.type = TD_PW_SELECT, .primitive = TD_PW_where),
     .gradient = "a: where(condition, g, 0); b: where(condition, 0, g)",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,

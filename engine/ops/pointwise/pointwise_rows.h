@@ -29,6 +29,7 @@
                          .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),               \
                          .gradient = __VA_ARGS__,                                                  \
                          .flags = FORMS}
+#define NO_ZERO "A division of integers by 0 is an error."
 #define WHOLE_QUOTIENT(name, text)                                                                 \
     TD_OPERATOR(name) = {                                                                          \
         .schema = "(Tensor|number a, Tensor|number b) -> Tensor",                                  \
@@ -36,6 +37,7 @@
         .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_##name, .numbers = true),        \
         .gradient = "a: 0; b: 0",                                                                  \
         .dtypes = TD_DTYPES_NUMBERS,                                                               \
+        .notes = NO_ZERO,                                                                          \
         .flags = FORMS}
 #define COMPARE(name, text)                                                                        \
     TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \

@@ -388,6 +388,7 @@ TD_OPERATOR(isclose) = {
     .doc = "Is |a - b| at most atol + rtol * |b|?",
     .shapes = "a (*), b (*) -> (*)",
     .takes = "any, one dtype; the result is bool",
+    .notes = "|a - b| <= atol + rtol |b|.",
     .run = run_isclose,
     .flags = TD_OP_NONDIFF,
 };
@@ -397,6 +398,7 @@ TD_OPERATOR(allclose) = {
     .doc = "Are all elements close, as isclose says?",
     .shapes = "a (*), b (*) -> bool",
     .takes = "any, one dtype; the result is bool",
+    .notes = "|a - b| <= atol + rtol |b|.",
     .run = run_allclose,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };

@@ -424,6 +424,7 @@ TD_OPERATOR(var) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
               "bool? unbiased=nil) -> Tensor",
     .doc = "Variance: squared deviations from the mean over count - correction.",
+    .notes = "Divides by n - correction; of one element nan.",
     .rule = rule_var,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_FLOATS,
@@ -437,6 +438,7 @@ TD_OPERATOR(std) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
               "bool? unbiased=nil) -> Tensor",
     .doc = "Standard deviation, the square root of var.",
+    .notes = "Divides by n - correction; of one element nan.",
     .rule = rule_std,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_FLOATS,
@@ -469,6 +471,8 @@ TD_OPERATOR(max) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "Largest element; along a dim, the largest elements and where they are.",
+    .notes = "NaN wins. Without dim one element, without indices; max(x, y) is maximum. No "
+             "elements are an error.",
     .run = run_max,
     .flags = TD_OP_OUT,
 };
@@ -476,6 +480,8 @@ TD_OPERATOR(min) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "Smallest element; along a dim, the smallest elements and where they are.",
+    .notes = "NaN wins. Without dim one element, without indices; min(x, y) is minimum. No "
+             "elements are an error.",
     .run = run_min,
     .flags = TD_OP_OUT,
 };
@@ -502,6 +508,8 @@ TD_OPERATOR(min_dim) = {
 TD_OPERATOR(argmax) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
     .doc = "Where the largest element is, the first of equals; without a dim in row-major order.",
+    .notes = "Of equal elements the first. NaN is larger than all. Without dim the place among all "
+             "elements, row by row.",
     .rule = rule_find_max,
     .kernel = kernel_find,
     .dtypes = TD_DTYPES_ALL,
@@ -510,6 +518,8 @@ TD_OPERATOR(argmax) = {
 TD_OPERATOR(argmin) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
     .doc = "Where the smallest element is, the first of equals; without a dim in row-major order.",
+    .notes = "Of equal elements the first. NaN counts before all. Without dim the place among all "
+             "elements, row by row.",
     .rule = rule_find_min,
     .kernel = kernel_find,
     .dtypes = TD_DTYPES_ALL,

@@ -200,6 +200,8 @@ TD_OPERATOR(sort) = {
               "(Tensor values, index Tensor indices)",
     .doc = "The elements along a dim in order and where they stood; equal ones keep their order.",
     .shapes = "x (...) -> (...), (...)",
+    .notes = "Equal elements keep their order, as in PyTorch with stable=True alone. NaN is larger "
+             "than all.",
     .rule = rule_sort,
     .kernel = kernel_sort,
     .dtypes = TD_DTYPES_ALL,
@@ -211,6 +213,8 @@ TD_OPERATOR(argsort) = {
               "index Tensor",
     .doc = "Where the elements stand that come first, second, ... along a dim.",
     .shapes = "x (...) -> (...)",
+    .notes = "Equal elements keep their order, as in PyTorch with stable=True alone. NaN is larger "
+             "than all.",
     .rule = rule_argsort,
     .kernel = kernel_sort,
     .dtypes = TD_DTYPES_ALL,
@@ -228,6 +232,8 @@ TD_OPERATOR(topk) = {
               "(Tensor values, index Tensor indices)",
     .doc = "The k largest (or smallest) elements along a dim and where they are.",
     .shapes = "x (...) -> (...) with k at dim, (...) with k at dim",
+    .notes = "The largest first, or with largest=false the smallest. NaN is larger than all. k "
+             "beyond the size of dim is an error.",
     .rule = rule_topk,
     .kernel = kernel_sort,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -249,6 +255,7 @@ TD_OPERATOR(median) = {
               "(Tensor values, index Tensor indices)",
     .doc = "The lower median, NaN where there is one; along a dim, medians and where they are.",
     .takes = "floating and integers",
+    .notes = "Of two in the middle the smaller: quantile(x, 0.5) is between them.",
     .run = run_median,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };

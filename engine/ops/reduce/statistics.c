@@ -286,6 +286,7 @@ TD_OPERATOR(quantile) = {
     .shapes = "x (...), q () -> (...) without dim | x (...), q (n) -> (n, rest...); rest: those of "
               "x without dim",
     .takes = "float32 and float64, one dtype",
+    .notes = "q lies between 0 and 1; between two elements it interpolates.",
     .run = run_quantile,
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -297,6 +298,7 @@ TD_OPERATOR(nanquantile) = {
     .shapes = "x (...), q () -> (...) without dim | x (...), q (n) -> (n, rest...); rest: those of "
               "x without dim",
     .takes = "float32 and float64, one dtype",
+    .notes = "q lies between 0 and 1; between two elements it interpolates.",
     .run = run_nanquantile,
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,

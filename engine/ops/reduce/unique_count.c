@@ -479,6 +479,7 @@ TD_OPERATOR(unique) = {
            "its own, and how many there are, where asked for: those that are, in this order.",
     .shapes = "x (...) -> (n), (...), (n) if dim == nil | -> (...) with n at dim, (x[dim]), (n); "
               "n: how many differ",
+    .notes = "In order whatever sorted says. Each NaN is one of its own.",
     .run = run_unique,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };
@@ -505,6 +506,8 @@ TD_OPERATOR(bincount) = {
     .doc = "At place k how many elements are k, or the sum of their weights.",
     .shapes = "x (n), weights (n) -> (m); m: the largest element, at least minlength",
     .takes = "x integers; weights floating; the result is int64, with weights of their dtype",
+    .notes =
+        "Counts 1, 2, ...: the first is how often 1 is there. 0 and negative numbers are errors.",
     .run = run_bincount,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF | TD_OP_ANY_BASE,
 };
@@ -513,6 +516,7 @@ TD_OPERATOR(histc) = {
     .doc = "How many elements lie in each of equal parts from min to max, or of their own range.",
     .shapes = "x (...) -> (bins)",
     .takes = "floating",
+    .notes = "Elements outside of min to max don't count; where both are 0 they are those of x.",
     .run = run_histc,
     .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };
@@ -534,6 +538,8 @@ TD_OPERATOR(searchsorted) = {
     .shapes = "sorted_sequence (n), values (...), sorter (n) -> (...) | sorted_sequence (..., n), "
               "values (..., m), sorter (..., n) -> (..., m)",
     .takes = "floating and integers; sorter integers; the result is int64",
+    .notes = "The place before which a value goes; with right=true behind those that equal it. "
+             "sorted_sequence is not checked for order.",
     .run = run_searchsorted,
     .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };

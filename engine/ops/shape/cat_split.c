@@ -390,6 +390,7 @@ TD_OPERATOR(chunk) = {
     .schema = "(Tensor x, int chunks, dim dim=0) -> Tensor[]",
     .doc = "At most so many parts of equal size along a dim.",
     .shapes = "x (...) -> {(...) with n at dim}; n: ceil(x[dim]/chunks), and what is left",
+    .notes = "Fewer parts than asked for where the sizes don't give as many.",
     .run = run_chunk,
 };
 TD_OPERATOR(split) = {
@@ -397,12 +398,14 @@ TD_OPERATOR(split) = {
     .doc = "Parts of the given size or sizes along a dim.",
     .shapes =
         "x (...) -> {(...) with n at dim}; n: split_size, and what is left, or those in the list",
+    .notes = "Sizes in a list must add up to the dim.",
     .run = run_split,
 };
 TD_OPERATOR(split_with_sizes) = {
     .schema = "(Tensor x, int[] split_sizes, dim dim=0) -> Tensor[]",
     .doc = "Parts of the given sizes along a dim.",
     .shapes = "x (...) -> {(...) with n at dim}; n: of split_sizes, one by one",
+    .notes = "Sizes in a list must add up to the dim.",
     .run = run_split_with_sizes,
 };
 TD_OPERATOR(cat) = {
@@ -410,6 +413,8 @@ TD_OPERATOR(cat) = {
     .doc = "Tensors joined along a dim.",
     .shapes = "tensors {(...) with n at dim} -> (...) with sum(tensors, dim) at dim; n: its own",
     .takes = "any, promoted",
+    .notes = "A tensor of shape (0) joins any. Others must agree in all dims but dim; no tensors "
+             "at all are an error.",
     .rule = rule_cat,
     .kernel = kernel_cat,
     .dtypes = TD_DTYPES_ALL,
@@ -422,6 +427,7 @@ TD_OPERATOR(stack) = {
     .doc = "Tensors of one shape joined along a new dim.",
     .shapes = "tensors {(...)} -> (...) with #tensors inserted at dim",
     .takes = "any, promoted",
+    .notes = "Tensors of different shapes are an error: cat joins these.",
     .run = run_stack,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT | TD_OP_OUT_APART,

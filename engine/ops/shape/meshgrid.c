@@ -171,6 +171,7 @@ TD_OPERATOR(meshgrid) = {
     .shapes = "tensors {(length...)} -> {(sizes...)}; length: one size, or none for a single "
               "element; sizes: the lengths of all, the first two exchanged where indexing is 'xy'",
     .takes = "any, one dtype",
+    .notes = "indexing \"ij\": the first tensor goes along the rows; NumPy's is \"xy\".",
     .run = run_meshgrid,
     .flags = TD_OP_FUNCTION_ONLY,
 };

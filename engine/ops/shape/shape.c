@@ -193,12 +193,15 @@ TD_OPERATOR(view) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "The same elements in another shape, without a copy; one size may be -1.",
     .shapes = "x (...) -> (size...)",
+    .notes =
+        "A size of -1 is worked out. Memory that does not lie so is an error: reshape copies it.",
     VIEW(td_run_view, "x: reshape(g, x.shape)"),
 };
 TD_OPERATOR(reshape) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "The same elements in another shape, a view where possible; one size may be -1.",
     .shapes = "x (...) -> (size...)",
+    .notes = "A size of -1 is worked out. A view where memory allows it, otherwise a copy.",
     .run = run_reshape,
 };
 TD_OPERATOR(view_as) = {
@@ -238,6 +241,7 @@ TD_OPERATOR(permute) = {
     .schema = "(Tensor x, dim[] dims) -> Tensor",
     .doc = "The dims in another order.",
     .shapes = "x (...) -> (x[dims]...)",
+    .notes = "Each dim once.",
     .run = td_run_permute,
     .backward = td_grad_permute,
     .flags = TD_OP_VIEW,
@@ -267,6 +271,7 @@ TD_OPERATOR(squeeze) = {
     .schema = "(Tensor x, dim[]? dim=nil) -> Tensor",
     .doc = "Without the dims of size 1, all or those given.",
     .shapes = "x (...) -> (rest...); rest: those of x without 1, or without 1 at dim",
+    .notes = "Dims of another size than 1 stay.",
     TURN(td_run_squeeze, "x: reshape(g, x.shape)"),
 };
 TD_OPERATOR(unsqueeze) = {
@@ -279,6 +284,8 @@ TD_OPERATOR(expand) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "Dims of size 1 repeated without a copy; -1 keeps a size.",
     .shapes = "x (...) -> (size...)",
+    .notes =
+        "A size of -1 stays. Dims of size 1 and new dims in front are repeated, without memory.",
     VIEW(td_run_expand, "x: if(g.numel == x.numel, reshape(g, x.shape), sum_to(g, x.shape))"),
 };
 TD_OPERATOR(expand_as) = {
@@ -298,6 +305,7 @@ TD_OPERATOR(select) = {
     .schema = "(Tensor x, dim dim, index index) -> Tensor",
     .doc = "One place along a dim, which is left out.",
     .shapes = "x (...) -> (...) without dim",
+    .notes = "An index outside of the dim is an error, 0 too; negative ones count from the end.",
     VIEW(td_run_select, "x: slice_backward(unsqueeze(g, dim), x.shape, dim, index,"
                         "                  if(index < 0, index, index + 1), 1)") |
         TD_OP_PART,
@@ -306,12 +314,15 @@ TD_OPERATOR(slice) = {
     .schema = "(Tensor x, dim dim=0, index? start=nil, int? stop=nil, int step=1) -> Tensor",
     .doc = "The places from start to stop, both included, along a dim.",
     .shapes = "x (...) -> (...) with n at dim; n: the places from start to stop in steps of step",
+    .notes = "Both ends belong to it; negative ones count from the end, so -1 is the last. Ends "
+             "beyond are cut. step is 1 or more.",
     VIEW(td_run_slice, "x: slice_backward(g, x.shape, dim, start, stop, step)") | TD_OP_PART,
 };
 TD_OPERATOR(narrow) = {
     .schema = "(Tensor x, dim dim, index start, int length) -> Tensor",
     .doc = "So many places from start on along a dim.",
     .shapes = "x (...) -> (...) with length at dim",
+    .notes = "Elements outside of the dim are an error.",
     .run = run_narrow,
 };
 TD_OPERATOR(tril) = {

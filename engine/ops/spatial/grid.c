@@ -328,6 +328,8 @@ TD_OPERATOR(grid_sample) = {
     .shapes = "input (N, C, H, W), grid (N, Ho, Wo, 2) -> (N, C, Ho, Wo) | input (N, C, D, H, W), "
               "grid (N, Do, Ho, Wo, 3) -> (N, C, Do, Ho, Wo)",
     .takes = "floating, one dtype",
+    .notes = "Places are (x, y) from -1 to 1 over the last dim of grid. align_corners is false "
+             "where it is not given.",
     .run = run_grid_sample,
 };
 TD_OPERATOR(affine_grid) = {

@@ -311,6 +311,7 @@ TD_OPERATOR(max_pool1d) = {
            "is too.",
     .shapes = "input (N?, C, L) -> (N?, C, l(L, 1)), (N?, C, l(L, 1))" MAX_LENGTH,
     .takes = "floating and integers",
+    .notes = "padding is at most half of the window.",
     .run = run_max_pool,
 };
 TD_OPERATOR(max_pool2d) = {
@@ -320,6 +321,7 @@ TD_OPERATOR(max_pool2d) = {
     .shapes =
         "input (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2)), (N?, C, l(H, 1), l(W, 2))" MAX_LENGTH,
     .takes = "floating and integers",
+    .notes = "padding is at most half of the window.",
     .run = run_max_pool,
 };
 TD_OPERATOR(max_pool3d) = {
@@ -330,6 +332,7 @@ TD_OPERATOR(max_pool3d) = {
     .shapes = "input (N?, C, D, H, W) -> (N?, C, l(D, 1), l(H, 2), l(W, 3)), (N?, C, l(D, 1), l(H, "
               "2), l(W, 3))" MAX_LENGTH,
     .takes = "floating and integers",
+    .notes = "padding is at most half of the window.",
     .run = run_max_pool,
 };
 TD_OPERATOR(adaptive_max_pool1d) = {

@@ -298,6 +298,8 @@ TD_OPERATOR(pad) = {
     .doc = "Places before and behind the last dims: pad has a pair for each, the last dim's first; "
            "negative ones take away.",
     .shapes = "input (...) -> (padded(input, pad)...)",
+    .notes = "pad has pairs, before and behind, for the last dim first; negative ones cut off. "
+             "\"reflect\" needs a dim larger than what it adds.",
     .run = run_pad,
 };
 TD_OPERATOR(pixel_shuffle) = {

@@ -398,6 +398,7 @@ TD_OPERATOR(avg_pool1d) = {
     .doc = "Mean of each window of (N, C, L) or (C, L).",
     .shapes = "input (N?, C, L) -> (N?, C, l(L, 1))" AVG_LENGTH,
     .takes = "floating and int64",
+    .notes = "padding is at most half of the window.",
     .formula = "avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, nil)",
 };
 TD_OPERATOR(avg_pool2d) = {
@@ -407,6 +408,7 @@ TD_OPERATOR(avg_pool2d) = {
     .doc = "Mean of each window of images (N, C, H, W) or (C, H, W).",
     .shapes = "input (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2))" AVG_LENGTH,
     .takes = "floating and int64",
+    .notes = "padding is at most half of the window.",
     .formula = "avg_pool(input, " AVG_POOL ")",
     .flags = TD_OP_OUT,
 };
@@ -418,6 +420,7 @@ TD_OPERATOR(avg_pool3d) = {
     .doc = "Mean of each window of volumes (N, C, D, H, W) or (C, D, H, W).",
     .shapes = "input (N?, C, D, H, W) -> (N?, C, l(D, 1), l(H, 2), l(W, 3))" AVG_LENGTH,
     .takes = "floating and int64",
+    .notes = "padding is at most half of the window.",
     .formula = "avg_pool(input, " AVG_POOL ")",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
@@ -498,6 +501,8 @@ TD_OPERATOR(interpolate) = {
     .shapes =
         "input (N, C, sizes...) -> (N, C, result...); result: size, or floor(sizes*scale_factor)",
     .takes = "floating and uint8",
+    .notes = "Either size or scale_factor. align_corners is for the linear and cubic modes; linear "
+             "is for one spatial dim, bilinear and bicubic for two, trilinear for three.",
     .run = run_interpolate,
 };
 TD_OPERATOR(resize) = {
