@@ -323,7 +323,8 @@ TD_OPERATOR(scatter) = {
         "x with src written to the places that index names along a dim; or added, or multiplied.",
     .shapes = "x (...), index (places...), src (values...) -> (...); places: as many dims as x "
               "has, but at dim none larger; values: no dim smaller than of places",
-    .notes = "Of several elements for one place the last stays; PyTorch leaves open which. An "
+    .notes = "Of several elements for one place the last stays; PyTorch leaves open which. reduce "
+             "adds them to x or multiplies x by them. Of src as much is read as index covers. An "
              "index outside of x is an error, 0 too.",
     .rule = rule_scatter,
     .kernel = kernel_scatter,

@@ -335,10 +335,10 @@ TD_OPERATOR(scaled_dot_product_attention) = {
               "(..., Hq, L, S) -> (..., Hq, L, Ev) if enable_gqa | query (*, L, E), key (*, S, E), "
               "value (*, S, Ev), attn_mask to (*, L, S) -> (*, L, Ev)",
     .takes = "floating, one dtype; attn_mask bool too",
-    .notes = "Either attn_mask or is_causal. True in a mask of bool takes part; numbers are added "
-             "to the scores. A query that takes part in nothing gives zeros. With enable_gqa the "
-             "heads of the query are a multiple of the others'. dropout_p drops whenever it is "
-             "over 0: in evaluation give 0.",
+    .notes = "scale is 1 / sqrt(E) where it is not given. Either attn_mask or is_causal, with "
+             "which query i sees keys 1 to i. True in a mask of bool takes part; numbers are added "
+             "to the scores. A query that takes part in nothing gives zeros. With enable_gqa Hq is "
+             "a multiple of H. dropout_p drops whenever it is over 0: in evaluation give 0.",
     .run = run_attention,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY,

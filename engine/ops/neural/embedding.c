@@ -198,7 +198,8 @@ TD_OPERATOR(embedding) = {
     .doc = "The rows of a table that index names, made no longer than max_norm.",
     .shapes = "weight (V, D), index (...) -> (..., D)",
     .notes = "An index is from 1 to V: 0, beyond and negative ones are errors. The row padding_idx "
-             "gets no gradient. max_norm writes: rows that are longer are shortened in weight.",
+             "gets no gradient; scale_grad_by_freq divides a row's by how often it is asked for. "
+             "max_norm writes: rows that are longer are shortened in weight.",
     .run = run_embedding,
     .flags = TD_OP_ANY_BASE,
 };

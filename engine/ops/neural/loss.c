@@ -276,9 +276,10 @@ LOSS(cross_entropy,
          "x (C), target (), weight (C) -> () | x (N, C, ...), target (N, C, ...), weight (C) -> "
          "(N, ...) if reduction == 'none' | -> () | x (C), target (C), weight (C) -> ()",
      .takes = "floating; target integers, or floating for probabilities",
-     .notes = "Classes from 1 to C; those that are ignore_index count neither in the sum nor in "
-              "the mean, which is over the weights of the others: of none it is nan. One-hot "
-              "integers are an error: target:float() makes them probabilities.");
+     .notes = "Classes from 1 to C. Those that are ignore_index count neither in the sum nor in "
+              "the mean, which is over the weights of the others: of none it is nan. "
+              "label_smoothing is shared out among all classes. One-hot integers are an error: "
+              "target:float() makes them probabilities.");
 PART(soft_cross_entropy,
      "(Tensor x, Tensor target, Tensor? weight, str reduction, float label_smoothing)",
      "The same for targets that are probabilities. The mean is over lines, whatever their weights.",

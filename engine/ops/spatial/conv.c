@@ -412,9 +412,8 @@ TD_OPERATOR(conv1d) = {
     .doc = "Cross-correlation of signals (N, C, L) or one (C, L) with kernels, plus bias.",
     .shapes =
         "input (N?, C, L), weight (O, C//groups, kL), bias (O) -> (N?, O, l(L, kL, 1))" CONV_LENGTH,
-    .notes = "padding \"same\" needs a stride of 1. The channels of input are those of a group of "
-             "weight times groups, and the padded input holds the kernel at least once, or it is "
-             "an error.",
+    .notes = "padding \"same\" needs a stride of 1. C is the size of weight's second dim times "
+             "groups, and groups divides O; the padded input must hold the kernel.",
     .rule = rule_conv1d,
     .kernel = kernel_conv,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -428,9 +427,8 @@ TD_OPERATOR(conv2d) = {
     .doc = "Cross-correlation of images (N, C, H, W) or one (C, H, W) with kernels, plus bias.",
     .shapes = "input (N?, C, H, W), weight (O, C//groups, kH, kW), bias (O) -> (N?, O, l(H, kH, "
               "1), l(W, kW, 2))" CONV_LENGTH,
-    .notes = "padding \"same\" needs a stride of 1. The channels of input are those of a group of "
-             "weight times groups, and the padded input holds the kernel at least once, or it is "
-             "an error.",
+    .notes = "padding \"same\" needs a stride of 1. C is the size of weight's second dim times "
+             "groups, and groups divides O; the padded input must hold the kernel.",
     .rule = rule_conv2d,
     .kernel = kernel_conv,
     .dtypes = TD_DTYPES_NUMBERS,
@@ -445,9 +443,8 @@ TD_OPERATOR(conv3d) = {
            "bias.",
     .shapes = "input (N?, C, D, H, W), weight (O, C//groups, kD, kH, kW), bias (O) -> (N?, O, l(D, "
               "kD, 1), l(H, kH, 2), l(W, kW, 3))" CONV_LENGTH,
-    .notes = "padding \"same\" needs a stride of 1. The channels of input are those of a group of "
-             "weight times groups, and the padded input holds the kernel at least once, or it is "
-             "an error.",
+    .notes = "padding \"same\" needs a stride of 1. C is the size of weight's second dim times "
+             "groups, and groups divides O; the padded input must hold the kernel.",
     .rule = rule_conv3d,
     .kernel = kernel_conv,
     .dtypes = TD_DTYPES_NUMBERS,

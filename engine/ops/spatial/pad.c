@@ -299,7 +299,8 @@ TD_OPERATOR(pad) = {
            "negative ones take away.",
     .shapes = "input (...) -> (padded(input, pad)...)",
     .notes = "pad has pairs, before and behind, for the last dim first; negative ones cut off. "
-             "\"reflect\" needs a dim larger than what it adds.",
+             "\"constant\" takes any number of dims; others the last dim of 2 or 3, two of 3 or 4, "
+             "three of 4 or 5. \"reflect\" needs a dim larger than what it adds.",
     .run = run_pad,
 };
 TD_OPERATOR(pixel_shuffle) = {

@@ -501,8 +501,9 @@ TD_OPERATOR(interpolate) = {
     .shapes =
         "input (N, C, sizes...) -> (N, C, result...); result: size, or floor(sizes*scale_factor)",
     .takes = "floating and uint8",
-    .notes = "Either size or scale_factor. align_corners is for the linear and cubic modes; linear "
-             "is for one spatial dim, bilinear and bicubic for two, trilinear for three.",
+    .notes = "Either size or scale_factor. align_corners is for the linear and cubic modes, "
+             "antialias for bilinear and bicubic. linear is for one spatial dim, bilinear and "
+             "bicubic for two, trilinear for three.",
     .run = run_interpolate,
 };
 TD_OPERATOR(resize) = {
