@@ -90,7 +90,7 @@ linalg.matrix_norm = declare("matrix_norm(Tensor A, number|\"fro\"|\"nuc\" ord=\
     function(A, ord, dim, keepdim, dtype, out)
         local y = norm_of_matrices("matrix_norm", dtype and A:to(dtype) or A, ord, dim, keepdim)
         return deliver("matrix_norm", true, out, y)
-    end)
+    end, "A (...) -> (...) without dims; dims = {-2, -1} if dim == nil else dim")
 
 linalg.vector_norm = declare("vector_norm(Tensor x, number ord=2, dim[]? dim=nil, bool keepdim=false, *, "
     .. "dtype? dtype=nil, Tensor? out=nil) -> Tensor",
@@ -98,7 +98,7 @@ linalg.vector_norm = declare("vector_norm(Tensor x, number ord=2, dim[]? dim=nil
     function(x, ord, dim, keepdim, dtype, out)
         local y = tide.norm(dtype and x:to(dtype) or x, ord, dim, { keepdim = keepdim })
         return deliver("vector_norm", true, out, y)
-    end)
+    end, "x (...) -> (...) without dim")
 
 local function norm_of(A, ord, dim, keepdim)
     local matrix = type(ord) == "string" or ord ~= nil and (dim == nil and A.ndim == 2 or type(dim) == "table" and #dim == 2)
@@ -117,7 +117,7 @@ linalg.norm = declare("norm(Tensor A, number|\"fro\"|\"nuc\"? ord=nil, dim[]? di
     "Norm of vectors (one dim, or no ord) or of matrices (two dims, or a matrix with an ord).",
     function(A, ord, dim, keepdim, dtype, out)
         return deliver("norm", true, out, norm_of(dtype and A:to(dtype) or A, ord, dim, keepdim))
-    end)
+    end, "A (...) -> (...) without dim")
 
 local function cond_of(A, p)
     if p == nil or p == 2 or p == -2 then
@@ -134,7 +134,7 @@ linalg.cond = declare("cond(Tensor A, number|\"fro\"|\"nuc\"? p=nil, *, Tensor? 
     "Condition number: the product of the norms (2 by default) of a matrix and its inverse.",
     function(A, p, out)
         return deliver("cond", false, out, cond_of(A, p))
-    end)
+    end, "A (..., n, m) -> (...)")
 
 -- ---- least squares ----
 
@@ -170,7 +170,9 @@ linalg.lstsq = declare("lstsq(Tensor A, Tensor B, number? rcond=nil, *, str? dri
             return tide._deliver("lstsq", false, out, solution, residuals, rank, values)
         end
         return solution, residuals, rank, values
-    end)
+    end, "A (..., n, m), B (..., n) -> (..., m), (left...), (rank...), (values...) | A (*, n, m), B (*, n, k) -> (*, m, k), "
+    .. "(left...), (rank...), (values...); left: one for each column of B, where n > m, A has full rank and the driver is not "
+    .. "gelsy, else (0); rank: one for each A, with gels (0); values: min(n, m) for each A with gelsd and gelss, else (0)")
 
 -- ---- tensors as matrices ----
 
@@ -200,7 +202,8 @@ linalg.tensorinv = declare("tensorinv(Tensor A, int(1..) ind=2, *, Tensor? out=n
         end
         local sizes = joined({ table.unpack(shape, ind + 1) }, { table.unpack(shape, 1, ind) })
         return deliver("tensorinv", true, out, linalg.inv(A:reshape(rows, columns)):reshape(sizes))
-    end)
+    end, "A (sizes...) -> (inverse...); sizes: as many elements in the first ind dims as behind; inverse: sizes behind ind, "
+    .. "then the first")
 
 linalg.tensorsolve = declare("tensorsolve(Tensor A, Tensor B, dim[]? dims=nil, *, Tensor? out=nil) -> Tensor",
     "X with tensordot(A, X, X.ndim) = B; dims of A that are moved to its end first.",
@@ -219,7 +222,7 @@ linalg.tensorsolve = declare("tensorsolve(Tensor A, Tensor B, dim[]? dims=nil, *
             fail("tensorsolve: shapes %s and %s don't fit", tostring(A.shape), tostring(B.shape))
         end
         return deliver("tensorsolve", true, out, linalg.solve(A:reshape(B:numel(), B:numel()), B:flatten()):reshape(sizes))
-    end)
+    end, "A (sizes...), B (rows...) -> (columns...); rows: the first dims of A; columns: the others")
 
 tide._document(linalg, "linalg", "tide.linalg", "Matrices: decompositions, systems of equations, norms, powers.")
 

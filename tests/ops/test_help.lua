@@ -60,6 +60,57 @@ for _, op in ipairs(public) do
     end)
 end
 
+-- ---- functions that are written in Lua ----
+
+local function x(...) return tide.rand(...) end
+local linalg, F = tide.linalg, tide.nn.functional
+local functions = {
+    { linalg.matrix_norm, { x(2, 3, 4) }, { x(2, 3, 4), 2, { 1, 3 }, true } },
+    { linalg.vector_norm, { x(2, 3) }, { x(2, 3), 2, 1 } },
+    { linalg.norm, { x(2, 3), "fro" }, { x(2, 3, 4), { dim = 2, keepdim = true } } },
+    { linalg.cond, { x(2, 3, 3) }, { x(3, 2) } },
+    { linalg.lstsq, { x(4, 2), x(4, 3) }, { x(2, 4, 2), x(2, 4, 3), { driver = "gelsd" } }, { x(2, 4, 2), x(2, 4), { driver = "gels" } } },
+    { linalg.tensorinv, { tide.eye(6):reshape(2, 3, 6), 2 } },
+    { linalg.tensorsolve, { tide.eye(6):reshape(2, 3, 6), x(2, 3) } },
+    { F.embedding, { tide.tensor { { 1, 2 } }, x(3, 4) } },
+    { F.embedding_bag, { tide.tensor { { 1, 2 } }, x(3, 4) }, { tide.tensor { 1, 2, 3 }, x(3, 4), tide.tensor { 1, 3 } } },
+    { F.ctc_loss, { x(5, 2, 4):log_softmax(3), tide.ones(2, 3):long(), { 5, 5 }, { 1, 1 } } },
+    { F.softmin, { x(2, 3), 1 } },
+    { F.gumbel_softmax, { x(2, 3) } },
+    { F.triplet_margin_with_distance_loss, { x(2, 3), x(2, 3), x(2, 3), { reduction = "none" } } },
+    { F.pdist, { x(5, 3) } },
+    { F.alpha_dropout, { x(2, 3) } },
+    { F.feature_alpha_dropout, { x(2, 3, 4) } },
+    { F.dropout1d, { x(2, 3, 4) } },
+    { F.dropout2d, { x(2, 3, 4, 5) } },
+    { F.dropout3d, { x(2, 3, 4, 5, 6) } },
+    { F.fractional_max_pool2d, { x(2, 4, 9, 8), 2, { output_size = 3 } }, { x(4, 9, 8), 2, { output_ratio = 0.5 } } },
+    { F.fractional_max_pool3d, { x(2, 4, 9, 8, 7), 2, { output_ratio = { 0.5, 0.4, 0.6 } } } },
+}
+
+local shown = {}
+for _, row in ipairs(functions) do
+    local doc = tide._doc(row[1])
+    shown[row[1]] = true
+    t.test(doc.name .. "_in_Lua_says_its_shapes", function()
+        local known = texts.parse(doc.shapes)
+        for k = 2, #row do
+            calls.check(doc, known, row[k], table.pack(row[1](table.unpack(row[k]))), {})
+        end
+    end)
+end
+
+t.test("functions_of_tensors_in_lua_say_their_shapes", function()
+    for _, room in ipairs { linalg, F } do
+        for name, fn in pairs(room) do
+            local doc = type(fn) == "function" and tide._doc(fn)
+            if doc and not doc.family and doc.signature:find "Tensor" then
+                t.is_true(shown[fn], name .. " has no text of shapes, or no sample")
+            end
+        end
+    end
+end)
+
 -- ---- dtypes ----
 
 local DTYPES = { "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool" }

@@ -48,7 +48,7 @@ local function feature_dropout(nn, n)
                 tide._fail("%s: input must have %d or %d dims, got shape %s", name, n + 1, n + 2, tostring(x.shape))
             end
             return tide.feature_dropout(x, p, training)
-        end)
+        end, "input (...) -> (...)")
 end
 
 local function prelu(nn)
@@ -138,7 +138,7 @@ return function(nn)
                     return x[name .. "_"](x, p, training, options)
                 end
                 return tide[name](x, p, training, options)
-            end)
+            end, "input (...) -> (...)")
     end
     for n = 1, 3 do
         feature_dropout(nn, n)

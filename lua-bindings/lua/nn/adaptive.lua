@@ -130,5 +130,5 @@ return function(nn)
             local n = input:size(1)
             local pairs_ = tide.triu_indices(n, n, 1, { device = input.device })
             return tide.norm(input:index_select(1, pairs_[1]) - input:index_select(1, pairs_[2]), p, 2)
-        end)
+        end, "input (n, m) -> (n*(n - 1)//2)")
 end

@@ -113,7 +113,7 @@ local function define(nn, n)
     nn.functional[fname] = declare(string.format("%s(Tensor input, %s) -> Tensor", fname, arguments),
         "Largest element of each of so many windows at random places that the result has output_size, or output_ratio "
         .. "of the input's; with return_indices also where they stand.",
-        function(...) return run(fname, ...) end)
+        function(...) return run(fname, ...) end, SHAPES[n])
     layers.layer(nn, string.format("%s(%s)", class, arguments),
         "Largest elements of windows at places drawn at random; output_size or output_ratio says how many there are.",
         SHAPES[n], {

@@ -1,6 +1,7 @@
 -- nn/functional.lua: tide.nn.functional's functions that are no operators of the same name and arguments.
 local tide = ...
 local declare, fail = tide._function, tide._fail
+local shapes_of = tide._require("nn.layer").shapes_of
 
 -- Lengths as PyTorch takes them: a tensor, or a list of integers.
 local function lengths_of(lengths)
@@ -40,7 +41,7 @@ return function(nn)
         function(input, weight, padding, max_norm, norm_type, by_freq, sparse)
             return tide.embedding(weight, input, padding, by_freq, sparse,
                 { max_norm = max_norm, norm_type = norm_type })
-        end)
+        end, "input (...), weight (V, D) -> (..., D)")
 
     F.embedding_bag = declare("embedding_bag(Tensor input, Tensor weight, Tensor? offsets=nil, number? max_norm=nil, "
         .. 'number norm_type=2, bool scale_grad_by_freq=false, "sum"|"mean"|"max" mode="mean", bool sparse=false, '
@@ -50,7 +51,7 @@ return function(nn)
             return tide.embedding_bag(weight, input, offsets, { mode = mode, per_sample_weights = samples,
                 include_last_offset = last, padding_idx = padding, max_norm = max_norm, norm_type = norm_type,
                 scale_grad_by_freq = by_freq, sparse = sparse })
-        end)
+        end, (string.gsub(shapes_of "embedding_bag", "index", "input")))
 
     F.ctc_loss = declare("ctc_loss(Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, "
         .. 'index blank=0, "mean"|"sum"|"none" reduction="mean", bool zero_infinity=false) -> Tensor',
@@ -58,10 +59,10 @@ return function(nn)
         function(log_probs, targets, inputs, lengths, blank, reduction, zero_infinity)
             return tide.ctc_loss(log_probs, targets, lengths_of(inputs), lengths_of(lengths), blank,
                 { reduction = reduction, zero_infinity = zero_infinity })
-        end)
+        end, shapes_of "ctc_loss")
 
     F.softmin = declare("softmin(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor", "softmax of -x.",
-        function(x, dim, dtype) return tide.softmax(-x, dim, { dtype = dtype }) end)
+        function(x, dim, dtype) return tide.softmax(-x, dim, { dtype = dtype }) end, shapes_of "softmax")
 
     F.gumbel_softmax = declare("gumbel_softmax(Tensor logits, number tau=1, bool hard=false, dim dim=-1) -> Tensor",
         "A draw from the categorical distribution of logits, softened by tau; hard: one 1, with the soft gradient.",
@@ -71,7 +72,7 @@ return function(nn)
             end
             local y = tide.softmax((logits + gumbel(logits)) / tau, dim)
             return hard and straight_through(y, dim) or y
-        end)
+        end, "logits (...) -> (...)")
 
     F.triplet_margin_with_distance_loss = declare("triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, "
         .. 'Tensor negative, *, function? distance_function=nil, number margin=1, bool swap=false, '
@@ -91,5 +92,5 @@ return function(nn)
                 apart = tide.minimum(apart, distance(positive, negative))
             end
             return reduced((distance(anchor, positive) - apart + margin):clamp(0), reduction)
-        end)
+        end, shapes_of "triplet_margin_loss")
 end
