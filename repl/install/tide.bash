@@ -11,7 +11,7 @@ _tide() {
         COMPREPLY=($(compgen -W "-f --f --install --uninstall --user --prefix --sys-prefix --version --help" -- "$word"))
     elif [[ $word == -* ]]; then
         COMPREPLY=($(compgen -W "-e -l -i - -- --no-init --profile --profile-events --bottleneck --advise --json --info --doctor --ops --device
-            --peak --version --help" -- "$word"))
+            --reference --peak --version --help" -- "$word"))
     else
         COMPREPLY=($(compgen -f -X '!*.lua' -- "$word") $(compgen -d -- "$word"))
     fi

@@ -26,6 +26,7 @@ else
         '--doctor[what is wrong with this machine, or with files]' \
         '--ops[all operators]' \
         '--device[where operators run]:device:(cpu cuda)' \
+        '--reference[everything as a page of HTML]' \
         '--peak[measure what this machine can do]' \
         '--version[print the version]' \
         '--help[print a summary]' \
