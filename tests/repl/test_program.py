@@ -340,6 +340,10 @@ class Program(unittest.TestCase):
         result = self.tide("--reference")
         self.check(result, 0)
         page = Page(result.stdout)
+
+        def plain(text): # lines of the page end where texts have | and ;
+            return " ".join(text.replace("|", " ").replace(";", " ").split())
+
         self.assertEqual(len(page.ids), len(set(page.ids)))
         self.assertEqual(set(page.links) - set(page.ids), set())
         self.assertEqual([tag for tag in page.open if tag not in ("meta",)], [])
@@ -349,8 +353,8 @@ class Program(unittest.TestCase):
             name, shapes, dtypes, notes = row.split("\t")
             entry = page.entries[name]
             for text in (shapes, dtypes, notes):
-                words = [] if text == "nil" else text.replace(" | ", " ").replace("; ", " ").split()
-                self.assertIn(" ".join(words), " ".join(entry.replace("; ", " ").split()), name)
+                if text != "nil":
+                    self.assertIn(plain(text), plain(entry), name)
         for name in ("tide.nn.Conv2d", "tide.optim.Adam", "tide.nn.functional.ctc_loss", "tide.data.DataLoader", "tide.no_grad"):
             self.assertIn("Signature", page.entries[name])
         self.assertIn("out_channels", page.entries["tide.nn.Conv2d"])
