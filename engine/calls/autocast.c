@@ -232,7 +232,7 @@ td_autocast_class td_autocast_class_of(const td_call *call) {
     int slot = td_autocast_slot(call->device);
     if (!td_modes_current.cast[slot])
         return TD_AUTOCAST_NONE;
-    return (td_autocast_class)(slot ? call->op->autocast.cuda : call->op->autocast.cpu);
+    return (td_autocast_class)call->op->autocast[slot < TD_CUDA ? slot : TD_CUDA];
 }
 
 td_status td_autocast_begin(td_call *call, td_autocast_args *casts) {

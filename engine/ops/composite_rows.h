@@ -11,7 +11,7 @@
     TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
                          .doc = text,                                                              \
                          .formula = __VA_ARGS__,                                                   \
-                         .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},                         \
+                         .autocast = {[TD_CPU] = TD_AUTOCAST_FP32, [TD_CUDA] = TD_AUTOCAST_FP32},  \
                          .flags = TD_OP_FUNCTION_ONLY | TD_OP_ANY_BASE | (more)}
 /* A step of one. */
 #define PART(name, parameters, text, expression)                                                   \

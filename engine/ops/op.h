@@ -190,11 +190,6 @@ typedef enum td_autocast_class {
     TD_AUTOCAST_CLASSES
 } td_autocast_class;
 
-/* The class by device. */
-typedef struct td_autocast {
-    uint8_t cpu, cuda;
-} td_autocast;
-
 /* What else a row says of its operator, a bit each: TD_OP_VIEW and so on. */
 /* clang-format off */
 #define TD_OP_FLAGS(X)                                                                             \
@@ -272,8 +267,9 @@ struct td_op {
                                              instead of all else: makes call->out of operators that
                                              record themselves (its first target, where that is
                                              strided, may be the result). NULL: refused */
-    td_autocast autocast;
-    uint32_t flags;  /* TD_OP_FLAGS */
+    uint8_t autocast[TD_CUDA + 1];        /* td_autocast_class by type of device; those beyond
+                                             CUDA are cast as it is */
+    uint32_t flags;                       /* TD_OP_FLAGS */
     uint64_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those
                         that the schema calls index or class; with `pointwise`: what they may be
                         promoted to, 0 standing for all */

@@ -146,14 +146,14 @@ static void set_flag(lua_State *L, const char *key, bool value) {
 }
 
 /* What autocast does to it, by device. */
-static void set_autocast(lua_State *L, const td_autocast *autocast) {
+static void set_autocast(lua_State *L, const td_op *op) {
     static const char *const names[TD_AUTOCAST_CLASSES] = {
         [TD_AUTOCAST_NONE] = "none",       [TD_AUTOCAST_LOWER] = "lower",
         [TD_AUTOCAST_FP32] = "fp32",       [TD_AUTOCAST_FP32_RESULT] = "fp32_result",
         [TD_AUTOCAST_PROMOTE] = "promote", [TD_AUTOCAST_BANNED] = "banned"};
     lua_createtable(L, 0, 2);
-    set_string(L, "cpu", names[autocast->cpu]);
-    set_string(L, "cuda", names[autocast->cuda]);
+    set_string(L, "cpu", names[op->autocast[TD_CPU]]);
+    set_string(L, "cuda", names[op->autocast[TD_CUDA]]);
     lua_setfield(L, -2, "autocast");
 }
 
@@ -183,7 +183,7 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
     }
     set_string(L, "family", op->family);
     set_help(L, op);
-    set_autocast(L, &op->autocast);
+    set_autocast(L, op);
     set_flag(L, "by_elements", op->flags & TD_OP_BY_ELEMENTS);
     set_flag(L, "differentiable",
              op->backward != NULL || (op->run && !(op->flags & (TD_OP_NONDIFF | TD_OP_INTERNAL))));

@@ -377,7 +377,7 @@ TD_OPERATOR(scatter_add) = {
     .kernel = kernel_scatter,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: g; src: gather_within(g, dim, index, src.shape)",
-    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART |
              TD_OP_REFUSES | TD_OP_ANY_BASE,
 };

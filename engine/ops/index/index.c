@@ -681,7 +681,7 @@ TD_OPERATOR(index_copy) = {
     .shapes = "x (...), index (n), source (...) with n at dim -> (...)",
     .takes = "any, one dtype; index integers",
     .run = run_index_copy,
-    .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_fill) = {

@@ -325,7 +325,7 @@ TD_OPERATOR(index_put) = {
     .takes = "any, one dtype; indices integers, or masks",
     .notes = "With accumulate all elements for one place are added, otherwise the last stays.",
     .run = run_index_put,
-    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(put) = {

@@ -201,9 +201,7 @@ td_status td_expression_check_row(const td_op *op) {
         wrong = "says TD_OP_NONDIFF and has a gradient";
     else if (differentiable && !backward && !composite)
         wrong = "has no gradient: .gradient, .backward, .formula or TD_OP_NONDIFF expected";
-    if (!wrong)
-        wrong = wrong_autocast(op, op->autocast.cpu);
-    if (!wrong)
-        wrong = wrong_autocast(op, op->autocast.cuda);
+    for (int type = TD_CPU; type <= TD_CUDA && !wrong; type++)
+        wrong = wrong_autocast(op, op->autocast[type]);
     return wrong ? td_fail(TD_EINTERNAL, "operator '%s' %s", op->name, wrong) : TD_OK;
 }

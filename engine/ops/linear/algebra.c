@@ -437,7 +437,7 @@ TD_OPERATOR(inner) = {
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(vdot) = {
-    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_PROMOTE},
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "dot, which for real numbers is the same.",
     .shapes = "x (n), y (n) -> ()",
@@ -446,7 +446,7 @@ TD_OPERATOR(vdot) = {
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_vecdot) = {
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
     .doc = "Inner products of the vectors along a dim, which broadcast.",
     .shapes = "x (*), y (*) -> (*) without dim",
@@ -455,7 +455,7 @@ TD_OPERATOR(linalg_vecdot) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(addr) = {
-    .autocast = {.cuda = TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_LOWER},
     .schema = "(Tensor input, Tensor vec1, Tensor vec2, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (all products of elements of vec1 and vec2).",
@@ -471,7 +471,7 @@ TD_OPERATOR(addbmm) = {
     .shapes = "input to (n, m), batch1 (b, n, k), batch2 (b, k, m) -> (n, m)",
     .takes = "floating and integers, one dtype",
     .run = run_addbmm,
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(kron) = {
@@ -512,7 +512,7 @@ TD_OPERATOR(cross) = {
     .shapes = "x (*), y (*) -> (*)",
     .takes = "floating and integers, promoted",
     .run = run_cross,
-    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_multi_dot) = {
@@ -524,7 +524,7 @@ TD_OPERATOR(linalg_multi_dot) = {
         "vectors; ends: rows of the first, columns of the last, which a vector has not",
     .takes = "floating and integers, one dtype",
     .run = run_multi_dot,
-    .autocast = {.cuda = TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(chain_matmul) = {
@@ -534,7 +534,7 @@ TD_OPERATOR(chain_matmul) = {
               "its own",
     .takes = "floating and integers, one dtype",
     .run = run_chain_matmul,
-    .autocast = {.cuda = TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(matrix_power) = {
@@ -678,6 +678,6 @@ TD_OPERATOR(cdist) = {
                "                     (x1.size(-2) > 25 or x2.size(-2) > 25)),"
                "         euclidean_dist_of_any(x1, x2),"
                "         norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1))))",
-    .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32, [TD_CUDA] = TD_AUTOCAST_FP32},
     .flags = TD_OP_FUNCTION_ONLY,
 };

@@ -45,7 +45,7 @@ TD_OPERATOR(bilinear) = {
     .shapes = "input1 (..., I), input2 (..., J), weight (O, I, J), bias (O) -> (..., O)",
     .takes = "floating and integers, one dtype",
     .run = run_bilinear,
-    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(bilinear_rows) = {

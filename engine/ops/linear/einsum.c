@@ -517,7 +517,7 @@ TD_OPERATOR(einsum) = {
              "operand is its diagonal. A letter has one size, or 1 in places. Without -> the "
              "result has the letters that stand once, in order of the alphabet.",
     .run = run_einsum,
-    .autocast = {.cuda = TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(tensordot) = {
@@ -528,6 +528,6 @@ TD_OPERATOR(tensordot) = {
               "right without them",
     .takes = "floating and integers, one dtype",
     .run = run_tensordot,
-    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };

@@ -499,7 +499,7 @@ TD_OPERATOR(exclusive_products) = {
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(linalg_inv_ex) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> (Tensor inverse, Tensor info)",
     .doc = "Inverse of square matrices; info is 0, or the place of the pivot that is 0.",
     .shapes = "A (..., n, n) -> (..., n, n), (...)",
@@ -511,7 +511,7 @@ TD_OPERATOR(linalg_inv_ex) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_REFUSES,
 };
 TD_OPERATOR(linalg_inv) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> Tensor",
     .doc = "Inverse of square matrices.",
     .shapes = "A (..., n, n) -> (..., n, n)",
@@ -564,7 +564,7 @@ TD_OPERATOR(rank_limit) = {
         "tril(matmul(" T(l) ", " g "), -1)") ", true, false)") ", true, false)")
 
 TD_OPERATOR(linalg_cholesky_ex) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, *, bool upper=false) -> (Tensor L, Tensor info)",
     .doc = "L with L L^T = A; info is 0, or the order of the leading minor that is not positive.",
     .shapes = "A (..., n, n) -> (..., n, n), (...)",
@@ -577,7 +577,7 @@ TD_OPERATOR(linalg_cholesky_ex) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_REFUSES,
 };
 TD_OPERATOR(linalg_cholesky) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, *, bool upper=false) -> Tensor",
     .doc = "The triangular L with L L^T = A, of symmetric positive-definite matrices.",
     .shapes = "A (..., n, n) -> (..., n, n)",
@@ -736,7 +736,7 @@ TD_OPERATOR(logdet) = {
     .formula = "d = determinants(A, \"logdet\"); d.logabsdet + where(lt(d.sign, 0), nan, 0.0)",
 };
 TD_OPERATOR(inverse) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> Tensor",
     .doc = "Inverse of square matrices: linalg_inv.",
     .shapes = "A (..., n, n) -> (..., n, n)",
@@ -747,7 +747,7 @@ TD_OPERATOR(inverse) = {
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_solve) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, Tensor B, *, bool left=true) -> Tensor",
     .doc = "x with A x = B (left=false: x A = B), of vectors or matrices; batches broadcast.",
     .shapes = "A (..., n, n), B (..., n) -> (..., n) | A (*, n, n), B (*, n, k) -> (*, n, k) if "
@@ -767,7 +767,7 @@ TD_OPERATOR(linalg_solve_triangular) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(cholesky_inverse) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor L, bool upper=false) -> Tensor",
     .doc = "Inverse of the matrices that have these Cholesky factors.",
     .shapes = "L (..., n, n) -> (..., n, n)",
@@ -779,7 +779,7 @@ TD_OPERATOR(cholesky_inverse) = {
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(cholesky_solve) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor B, Tensor L, bool upper=false) -> Tensor",
     .doc = "x with A x = B, of A the Cholesky factors L; batches broadcast.",
     .shapes = "B (*, n, k), L (*, n, n) -> (*, n, k)",
@@ -794,7 +794,7 @@ TD_OPERATOR(cholesky_solve) = {
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(linalg_qr) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
     .doc = "Orthogonal Q and upper triangular R with Q R = A; mode \"reduced\" or \"complete\".",
     .shapes = "A (..., n, m) -> (..., n, n), (..., n, m) if mode == 'complete' | -> (0), (..., k, "
@@ -804,7 +804,7 @@ TD_OPERATOR(linalg_qr) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_svd) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, bool full_matrices=true) -> (Tensor U, Tensor S, Tensor Vh)",
     .doc = "Orthogonal U and Vh and descending S with U diag(S) Vh = A.",
     .shapes = "A (..., n, m) -> (..., n, n), (..., k), (..., m, m) if full_matrices | -> (..., n, "
@@ -815,7 +815,7 @@ TD_OPERATOR(linalg_svd) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_svdvals) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> Tensor",
     .doc = "Singular values, descending.",
     .shapes = "A (..., n, m) -> (..., min(n, m))",
@@ -824,7 +824,7 @@ TD_OPERATOR(linalg_svdvals) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_eigh) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, str UPLO=\"L\") -> (Tensor L, Tensor V)",
     .doc = "Ascending eigenvalues and eigenvectors (columns) of symmetric matrices; one triangle "
            "counts.",
@@ -836,7 +836,7 @@ TD_OPERATOR(linalg_eigh) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_eigvalsh) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, str UPLO=\"L\") -> Tensor",
     .doc = "Ascending eigenvalues of symmetric matrices; one triangle counts.",
     .shapes = "A (..., n, n) -> (..., n)",
@@ -845,7 +845,7 @@ TD_OPERATOR(linalg_eigvalsh) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_pinv) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, *, Tensor|number? atol=nil, Tensor|number? rtol=nil, bool "
               "hermitian=false) -> Tensor",
     .doc = "Pseudoinverse, by singular values beyond max(atol, rtol times the largest).",
@@ -855,7 +855,7 @@ TD_OPERATOR(linalg_pinv) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
 };
 TD_OPERATOR(pinverse) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, number rcond=1e-15) -> Tensor",
     .doc = "Pseudoinverse: linalg_pinv with rtol.",
     .shapes = "A (..., n, m) -> (..., m, n)",

@@ -348,7 +348,7 @@ TD_OPERATOR(matmul) = {
              "dims before the last two are broadcast. A tensor without dims is an error.",
     .forms[TD_SPARSE_COO] = td_sparse_product,
     .run = run_matmul,
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(mm) = {
@@ -361,7 +361,7 @@ TD_OPERATOR(mm) = {
     .dtypes = TD_DTYPES_NUMBERS,
     .forms[TD_SPARSE_COO] = td_sparse_product,
     .gradient = MM("mm"),
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(int_mm) = {
@@ -383,7 +383,7 @@ TD_OPERATOR(bmm) = {
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = MM("bmm"),
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(mv) = {
@@ -395,7 +395,7 @@ TD_OPERATOR(mv) = {
     .dtypes = TD_DTYPES_NUMBERS,
     .forms[TD_SPARSE_COO] = td_sparse_product,
     .gradient = "x: outer(g, y); y: mv(transpose(x, 0, 1), g)",
-    .autocast = {.cuda = TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(dot) = {
@@ -406,7 +406,7 @@ TD_OPERATOR(dot) = {
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = "x: g * y; y: g * x",
-    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(outer) = {
@@ -425,7 +425,7 @@ TD_OPERATOR(addmm) = {
     .shapes = "input to (n, m), mat1 (n, k), mat2 (k, m) -> (n, m)",
     .takes = "floating and integers, one dtype",
     .run = run_addmm,
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(addmv) = {
@@ -435,7 +435,7 @@ TD_OPERATOR(addmv) = {
     .shapes = "input to (n), mat (n, k), vec (k) -> (n)",
     .takes = "floating and integers, one dtype",
     .run = run_addmv,
-    .autocast = {.cuda = TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(baddbmm) = {
@@ -445,7 +445,7 @@ TD_OPERATOR(baddbmm) = {
     .shapes = "input to (b, n, m), batch1 (b, n, k), batch2 (b, k, m) -> (b, n, m)",
     .takes = "floating and integers, one dtype",
     .run = run_baddbmm,
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 /* A bias of another shape that fits the result is spread over it. */
@@ -488,6 +488,6 @@ TD_OPERATOR(linear) = {
                 "        if(g.ndim == 1, outer(g, input),"
                 "           mm(transpose(flatten(g, 0, -2), 0, 1), flatten(input, 0, -2)))));"
                 "bias: g",
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };

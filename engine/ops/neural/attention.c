@@ -340,7 +340,7 @@ TD_OPERATOR(scaled_dot_product_attention) = {
              "to the scores. A query that takes part in nothing gives zeros. With enable_gqa Hq is "
              "a multiple of H. dropout_p drops whenever it is over 0: in evaluation give 0.",
     .run = run_attention,
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(attention_weights) = {

@@ -130,7 +130,7 @@ TD_OPERATOR(ctc_loss) = {
     .notes = "blank and targets are classes that count from 1. A target that is longer than its "
              "input has no path: the loss is inf, or 0 with zero_infinity.",
     .run = run_ctc_loss,
-    .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32, [TD_CUDA] = TD_AUTOCAST_FP32},
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(ctc_reduced) = {

@@ -219,7 +219,7 @@ TD_OPERATOR(softmax) = {
     .kernel = kernel_softmax,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: softmax_backward(out, g, dim)",
-    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(log_softmax) = {
@@ -232,7 +232,7 @@ TD_OPERATOR(log_softmax) = {
     .kernel = kernel_softmax,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: log_softmax_backward(out, g, dim)",
-    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(softmax_backward) = {
@@ -448,7 +448,7 @@ TD_OPERATOR(binary_cross_entropy) = {
              "Shapes that differ are an error.",
     .formula = "y = probability_error(probabilities(loss_input(x, target)), target);"
                "reduced(if(weight == nil, y, y * weight), reduction)",
-    .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_BANNED},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32, [TD_CUDA] = TD_AUTOCAST_BANNED},
     .flags = TD_OP_FUNCTION_ONLY,
 };
 LOSS(binary_cross_entropy_with_logits,

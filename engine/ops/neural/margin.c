@@ -28,7 +28,7 @@ TD_OPERATOR(cosine_similarity) = {
              "is not given.",
     .formula = "a = spread(float_operand(x1), x2); b = spread(float_operand(x2), x1);"
                "sum(direction(a, dim, eps) * direction(b, dim, eps), dim)",
-    .autocast = {.cuda = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32},
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(spread) = {

@@ -493,7 +493,7 @@ static td_status run_channel_lengths(td_call *call) {
     TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
                          .doc = text,                                                              \
                          .run = __VA_ARGS__,                                                       \
-                         .autocast = {.cuda = TD_AUTOCAST_FP32},                                   \
+                         .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32},                               \
                          .flags = TD_OP_FUNCTION_ONLY}
 #define ROWS "int batch, int groups, int per, int inner, float eps, bool centered"
 

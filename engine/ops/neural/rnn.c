@@ -325,7 +325,7 @@ static td_status run_lstm(td_call *call) {
                          .doc = text,                                                              \
                          .shapes = __VA_ARGS__,                                                    \
                          .run = run_##name,                                                        \
-                         .autocast = {TD_AUTOCAST_NONE, TD_AUTOCAST_LOWER},                        \
+                         .autocast = {[TD_CUDA] = TD_AUTOCAST_LOWER},                              \
                          .flags = TD_OP_FUNCTION_ONLY}
 #define SEQUENCE(name, state, results, text, ...)                                                  \
     TD_OPERATOR(name) = {                                                                          \

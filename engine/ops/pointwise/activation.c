@@ -176,7 +176,7 @@ TD_OPERATOR(prelu) = {
               "(1) or ()",
     .takes = "floating, one dtype",
     .run = run_prelu,
-    .autocast = {.cuda = TD_AUTOCAST_LOWER, .cpu = TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_LOWER, [TD_CPU] = TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(rrelu) = {
     .schema = "(Tensor x, number lower=0.125, number upper=0.3333333333333333, "

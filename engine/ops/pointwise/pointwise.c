@@ -142,7 +142,7 @@ TD_OPERATOR(pow) = {
     .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_pow),
     .variant = check_power,
     .gradient = POWER_SLOPES,
-    .autocast = {.cuda = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32},
     .dtypes = TD_DTYPES_NUMBERS,
     .flags = FORMS,
 };
@@ -156,7 +156,7 @@ BINARY(minimum, TD_PW_ARITH, "Smaller of a and b; NaN wins.",
 #define DISTANCE "where(eq(hypot(a, b), 0), inf, hypot(a, b))"
 BINARY(atan2, TD_PW_FLOATS, "Angle of the point (b, a) in radians.",
        "a: g * (b / " DISTANCE " / " DISTANCE "); b: -(g * (a / " DISTANCE " / " DISTANCE "))",
-       .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
+       .autocast = {[TD_CUDA] = TD_AUTOCAST_PROMOTE});
 FORMULA(lerp, "(Tensor x, Tensor target, Tensor|number weight) -> Tensor", TD_PW_FLOATS,
         "x + weight * (target - x), target itself where weight is 1.",
         "where(lt(abs(weight), 0.5), x + weight * (target - x),"
@@ -176,11 +176,11 @@ LERP_NUMBER(lerp_near, "x + weight * (target - x)");
 LERP_NUMBER(lerp_far, "target - (target - x) * (1 - weight)");
 FORMULA(addcmul, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_ARITH,
         "x + value * a * b.", "x + value * a * b", "x: g; a: g * value * b; b: g * value * a",
-        .dtypes = TD_DTYPES_NUMBERS, .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
+        .dtypes = TD_DTYPES_NUMBERS, .autocast = {[TD_CUDA] = TD_AUTOCAST_PROMOTE});
 FORMULA(addcdiv, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_FLOATS,
         "x + value * a / b.", "x + value * a / b",
         "x: g; a: g * value / b; b: -(g * value / b * (a / b))", .dtypes = TD_DTYPES_FLOATS,
-        .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
+        .autocast = {[TD_CUDA] = TD_AUTOCAST_PROMOTE});
 TD_OPERATOR(neg) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Negative of each element.",
@@ -276,7 +276,7 @@ FORMULA(softplus, "(Tensor x, number beta=1, number threshold=20) -> Tensor", TD
         "log(1 + exp(beta * x)) / beta; x itself where beta * x is over the threshold.",
         "where(gt(x * beta, threshold), x, log1p(exp(minimum(x * beta, threshold))) / beta)",
         "x: g * where(gt(x * beta, threshold), 1, sigmoid(x * beta))", .dtypes = TD_DTYPES_FLOATS,
-        .autocast = {.cuda = TD_AUTOCAST_FP32});
+        .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32});
 FORMULA(leaky_relu, "(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FLOATS,
         "x where positive, else negative_slope * x.", "where(gt(x, 0), x, x * negative_slope)",
         "x: where(gt(x, 0), g, g * negative_slope)", .dtypes = TD_DTYPES_FLOATS);

@@ -16,7 +16,7 @@
                          .gradient = __VA_ARGS__,                                                  \
                          .flags = FORMS}
 #define UNARY_FP32(name, text, grad)                                                               \
-    UNARY(name, TD_PW_FLOATS, text, grad, .autocast = {.cuda = TD_AUTOCAST_FP32})
+    UNARY(name, TD_PW_FLOATS, text, grad, .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32})
 #define FORMULA(name, text_schema, kind, text, forward, ...)                                       \
     TD_OPERATOR(name) = {.schema = text_schema,                                                    \
                          .doc = text,                                                              \

@@ -155,7 +155,7 @@ TD_OPERATOR(mvlgamma) = {
     .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
 UNARY(erfinv, TD_PW_FLOATS, "Inverse of erf.", "x: g * 0.886226925452758 * exp(out * out)",
-      .autocast = {.cuda = TD_AUTOCAST_FP32});
+      .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32});
 TD_OPERATOR(logit) = {
     .schema = "(Tensor x, number? eps=nil) -> Tensor",
     .doc =
@@ -350,7 +350,7 @@ TD_OPERATOR(float_power) = {
     .doc = "a to the power b, in float64.",
     .pointwise = PLAN(.type = TD_PW_DOUBLES, .primitive = TD_PW_pow),
     .gradient = POWER_SLOPES,
-    .autocast = {.cuda = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32},
     .flags = FORMS | TD_OP_OUT_EXACT,
 };
 

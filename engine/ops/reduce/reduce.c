@@ -353,7 +353,7 @@ TD_OPERATOR(sum) = {
     .dtypes = TD_DTYPES_ALL,
     .forms[TD_SPARSE_COO] = td_sparse_sum,
     .gradient = "x: expand_back(g, x.shape, dim, keepdim)",
-    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(nansum) = {
@@ -386,7 +386,7 @@ TD_OPERATOR(prod) = {
     .gradient = "x: if(x.ndim == 0, g, prod_backward(expand_back(g, x.shape, dim, keepdim),"
                 "                                    expand_back(g * out, x.shape, dim, keepdim),"
                 "                                    to(x, g.dtype), dim))",
-    .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32_RESULT},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32, [TD_CUDA] = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(prod_backward) = {
@@ -571,7 +571,7 @@ TD_OPERATOR(norm) = {
     .dtypes = TD_DTYPES_ALL,
     .forms[TD_SPARSE_COO] = td_sparse_norm,
     .gradient = NORM_SLOPE,
-    .autocast = {.cuda = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(frobenius_norm) = {
@@ -601,7 +601,7 @@ TD_OPERATOR(logsumexp) = {
                "log(s) + reshape(least, s.shape)",
     .gradient = "x: expand_back(g, x.shape, dim, keepdim) *"
                 "   exp(x - expand_back(out, x.shape, dim, keepdim))",
-    .autocast = {.cuda = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
 };
 /* x itself where it is of that shape; integers sum to int64, as everywhere. */

@@ -110,7 +110,7 @@ TD_OPERATOR(cumsum) = {
     .kernel = kernel_scan,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: flip(cumsum(flip(g, dim), dim), dim)",
-    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
 TD_OPERATOR(cumprod) = {
@@ -121,7 +121,7 @@ TD_OPERATOR(cumprod) = {
     .kernel = kernel_scan,
     .dtypes = TD_DTYPES_ALL,
     .gradient = PRODUCT_SLOPE,
-    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
 TD_OPERATOR(cummax) = {

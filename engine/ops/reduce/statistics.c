@@ -288,7 +288,7 @@ TD_OPERATOR(quantile) = {
     .takes = "float32 and float64, one dtype",
     .notes = "q lies between 0 and 1; between two elements it interpolates.",
     .run = run_quantile,
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(nanquantile) = {
@@ -300,7 +300,7 @@ TD_OPERATOR(nanquantile) = {
     .takes = "float32 and float64, one dtype",
     .notes = "q lies between 0 and 1; between two elements it interpolates.",
     .run = run_nanquantile,
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 /* Interpolations: 0 linear, 1 lower, 2 higher, 3 midpoint, 4 nearest. A line with a NaN gives its
@@ -342,7 +342,7 @@ TD_OPERATOR(std_mean) = {
                "mean: mean(x, dim, keepdim=keepdim)",
 };
 TD_OPERATOR(renorm) = {
-    .autocast = {.cuda = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32},
     .schema = "(Tensor x, number p, dim dim, number maxnorm) -> Tensor",
     .doc = "x with every slice along a dim whose p-norm is above maxnorm scaled down to it.",
     .takes = "floating",
@@ -365,7 +365,7 @@ TD_OPERATOR(dist) = {
     .shapes = "x (*), y (*) -> ()",
     .takes = "floating, promoted",
     .formula = "norm(x - y, p)",
-    .autocast = {.cuda = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32},
 };
 TD_OPERATOR(diff) = {
     .schema = "(Tensor x, int(0..) n=1, dim dim=-1, Tensor? prepend=nil, Tensor? append=nil) -> "

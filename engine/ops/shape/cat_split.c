@@ -419,7 +419,7 @@ TD_OPERATOR(cat) = {
     .kernel = kernel_cat,
     .dtypes = TD_DTYPES_ALL,
     .backward = grad_cat,
-    .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(stack) = {
@@ -429,7 +429,7 @@ TD_OPERATOR(stack) = {
     .takes = "any, promoted",
     .notes = "Tensors of different shapes are an error: cat joins these.",
     .run = run_stack,
-    .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(tile) = {

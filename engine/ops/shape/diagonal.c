@@ -446,7 +446,7 @@ TD_OPERATOR(diagflat) = {
     .formula = "diag_embed(reshape(x, -1), offset)",
 };
 TD_OPERATOR(trace) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor x) -> Tensor",
     .doc = "The sum of a matrix's diagonal.",
     .shapes = "x (n, m) -> ()",

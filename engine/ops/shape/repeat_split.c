@@ -426,7 +426,7 @@ TD_OPERATOR(as_columns) = {
     .formula = "if(x.ndim <= 1, reshape(x, {x.numel, 1}), x)",
     .flags = TD_OP_INTERNAL,
 };
-#define JOIN(fn) .run = fn, .autocast = {.cpu = TD_AUTOCAST_PROMOTE}
+#define JOIN(fn) .run = fn, .autocast = {[TD_CPU] = TD_AUTOCAST_PROMOTE}
 TD_OPERATOR(hstack) = {
     .schema = "(Tensor[] tensors) -> Tensor",
     .doc = "Tensors side by side: along the second dim, vectors along the only one.",

@@ -396,7 +396,7 @@ static td_status run_conv_transpose3d(td_call *call) {
 #define GRADIENT                                                                                   \
     "input: conv_input(input.shape, weight, g, " HOW ");"                                          \
     "weight: conv_weight(input, weight.shape, g, " HOW ");"
-#define LOWER .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER}
+#define LOWER .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER}
 
 /* What help says of the length of a result along a dim. */
 #define CONV_LENGTH                                                                                \
@@ -490,7 +490,7 @@ TD_OPERATOR(conv_weight) = {
     "] dilation=" ones ") -> Tensor"
 
 TD_OPERATOR(conv_transpose1d) = {
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .schema = TRANSPOSED(1, "{0}", "{1}"),
     .doc = "Signals (N, C, L) or one (C, L) spread by kernels, plus bias: conv1d transposed.",
     .shapes = "input (N?, C, L), weight (C, O, kL), bias (O*groups) -> (N?, O*groups, l(L, kL, "
@@ -499,7 +499,7 @@ TD_OPERATOR(conv_transpose1d) = {
     .run = run_conv_transpose1d,
 };
 TD_OPERATOR(conv_transpose2d) = {
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .schema = TRANSPOSED(2, "{0, 0}", "{1, 1}"),
     .doc = "Images (N, C, H, W) or one (C, H, W) spread by kernels, plus bias: conv2d transposed.",
     .shapes = "input (N?, C, H, W), weight (C, O, kH, kW), bias (O*groups) -> (N?, O*groups, l(H, "
@@ -508,7 +508,7 @@ TD_OPERATOR(conv_transpose2d) = {
     .run = run_conv_transpose2d,
 };
 TD_OPERATOR(conv_transpose3d) = {
-    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_LOWER, [TD_CUDA] = TD_AUTOCAST_LOWER},
     .schema = TRANSPOSED(3, "{0, 0, 0}", "{1, 1, 1}"),
     .doc = "Volumes (N, C, D, H, W) or one (C, D, H, W) spread by kernels, plus bias: conv3d "
            "transposed.",

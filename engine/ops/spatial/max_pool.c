@@ -325,7 +325,7 @@ TD_OPERATOR(max_pool2d) = {
     .run = run_max_pool,
 };
 TD_OPERATOR(max_pool3d) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = POOL(3, "{0, 0, 0}", "{1, 1, 1}"),
     .doc = "Largest element of each window of volumes (N, C, D, H, W) or (C, D, H, W); with "
            "return_indices, where in its volume each is too.",
@@ -352,7 +352,7 @@ TD_OPERATOR(adaptive_max_pool2d) = {
     .run = run_adaptive_max_pool,
 };
 TD_OPERATOR(adaptive_max_pool3d) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = ADAPTIVE(3),
     .doc = "Largest elements of windows that divide each volume into output_size parts; false "
            "leaves a size as it is.",
@@ -370,7 +370,7 @@ TD_OPERATOR(max_unpool1d) = {
     .run = run_max_unpool,
 };
 TD_OPERATOR(max_unpool2d) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = UNPOOL(2, "{0, 0}"),
     .doc = "Elements of images at the places that max_pool2d found, zeros elsewhere.",
     .shapes = "input (N?, C, H, W), indices (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2)); l(n, d) = "
@@ -379,7 +379,7 @@ TD_OPERATOR(max_unpool2d) = {
     .run = run_max_unpool,
 };
 TD_OPERATOR(max_unpool3d) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = UNPOOL(3, "{0, 0, 0}"),
     .doc = "Elements of volumes at the places that max_pool3d found, zeros elsewhere.",
     .shapes =

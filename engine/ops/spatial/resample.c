@@ -413,7 +413,7 @@ TD_OPERATOR(avg_pool2d) = {
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(avg_pool3d) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor input, int[3] kernel_size, int[3]? stride=nil, int[3] padding={0, 0, 0}, "
               "bool ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> "
               "Tensor",
@@ -484,7 +484,7 @@ TD_OPERATOR(adaptive_avg_pool2d) = {
     .formula = "adaptive_avg_pool(input, output_size)",
 };
 TD_OPERATOR(adaptive_avg_pool3d) = {
-    .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
     .schema = "(Tensor input, int?[3] output_size) -> Tensor",
     .doc = "Means of windows that divide each volume into output_size parts; false leaves a size "
            "as it is.",

@@ -274,14 +274,17 @@ TEST(rows_that_do_not_hold_together_are_refused) {
         {{.kernel = no_kernel, .gradient = "x: g", .flags = TD_OP_NONDIFF}, "says TD_OP_NONDIFF"},
         {{.kernel = no_kernel, .flags = TD_OP_NONDIFF}, NULL},
         {{.run = no_kernel}, NULL},
-        {{.run = no_kernel, .autocast = {.cuda = TD_AUTOCAST_CLASSES}},
+        {{.run = no_kernel, .autocast = {[TD_CUDA] = TD_AUTOCAST_CLASSES}},
          "an autocast class that there is not"},
-        {{.run = no_kernel, .autocast = {.cpu = TD_AUTOCAST_FP32_RESULT}}, "but no option dtype"},
+        {{.run = no_kernel, .autocast = {[TD_CPU] = TD_AUTOCAST_FP32_RESULT}},
+         "but no option dtype"},
         {{.kernel = no_kernel,
-          .autocast = {.cpu = TD_AUTOCAST_FP32},
+          .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
           .flags = TD_OP_INPLACE_ONLY | TD_OP_NONDIFF},
          "no tensors that could be cast"},
-        {{.run = no_kernel, .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_BANNED}}, NULL},
+        {{.run = no_kernel,
+          .autocast = {[TD_CPU] = TD_AUTOCAST_FP32, [TD_CUDA] = TD_AUTOCAST_BANNED}},
+         NULL},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         td_op op = rows[k].op;
