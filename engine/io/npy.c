@@ -3,13 +3,13 @@
 #include "engine/io/npy.h"
 
 #include "engine/core/draft.h"
-#include "engine/core/interrupt.h"
 #include "engine/core/number.h"
+#include "engine/io/file.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MAGIC = 6, ALIGNMENT = 64, SHOWN = 24, CHUNK = 1 << 20 };
+enum { MAGIC = 6, ALIGNMENT = 64, SHOWN = 24 };
 
 static const char magic[] = "\x93NUMPY";
 
@@ -236,35 +236,6 @@ static td_status check_length(const header *h, const char *data, size_t have, si
     return TD_OK;
 }
 
-static void turn_elements(char *at, size_t size, size_t n) {
-    for (; n > 0; n--, at += size)
-        for (size_t k = 0; k < size / 2; k++) {
-            char kept = at[k];
-            at[k] = at[size - 1 - k];
-            at[size - 1 - k] = kept;
-        }
-}
-
-static td_status turn_bytes(const header *h, char *at, size_t bytes) {
-    for (size_t done = 0; h->swapped && done < bytes; done += CHUNK) {
-        size_t part = bytes - done < CHUNK ? bytes - done : CHUNK;
-        turn_elements(at + done, td_dtype_size(h->dtype), part / td_dtype_size(h->dtype));
-        td_status status = td_interrupt_check();
-        if (status)
-            return status;
-    }
-    return TD_OK;
-}
-
-/* Kernels take a bool to be 0 or 1. */
-static td_status check_bools(const header *h, const char *at, size_t n) {
-    if (h->dtype == TD_BOOL)
-        for (size_t k = 0; k < n; k++)
-            if ((unsigned char)at[k] > 1)
-                return td_fail(TD_EVALUE, "a bool that is neither 0 nor 1");
-    return TD_OK;
-}
-
 /* Elements that lie where their dtype wants them are not moved; headers of old files end anywhere.
  */
 static td_status take_elements(const header *h, td_tensor *bytes, char *at, size_t n,
@@ -303,8 +274,10 @@ td_status td_npy_read(td_tensor *bytes, size_t held, size_t *at, td_tensor **out
     char *data = first + (h.end - first);
     TD_TRY(read_header(&h));
     TD_TRY(check_length(&h, data, held - (size_t)(data - (char *)bytes->data), &have));
-    TD_TRY(check_bools(&h, data, have));
-    TD_TRY(turn_bytes(&h, data, have));
+    int64_t n = (int64_t)(have / td_dtype_size(h.dtype));
+    TD_TRY(td_elements_check(h.dtype, data, n));
+    if (h.swapped)
+        TD_TRY(td_elements_turn(h.dtype, data, n));
     TD_TRY(take_elements(&h, bytes, data, have, out));
     TD_TRY(lay_columns(&h, *out));
     *at = (size_t)(data - (char *)bytes->data) + have;

@@ -1,37 +1,22 @@
 /* safetensors_read.c: from a file to tensors. The header is read and checked first, entry by entry;
  * what the tables of it take grows with what was read, whatever a number in it claims. */
-#include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "engine/io/file.h"
 #include "engine/io/json.h"
-#include "engine/io/read_range.h"
 #include "engine/io/safetensors.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* Pages of a file, for as long as somebody holds them. */
-typedef struct pages {
-    atomic_int refs;
-    char *at;
-    size_t bytes;
-} pages;
 
 struct td_safetensors_file {
-    int fd;
+    td_file *file;
     char *header; /* names and notes lie in it */
     int64_t header_bytes, data_at, data_bytes;
-    pages *pages; /* NULL: elements are read */
     int64_t entry_room, note_room;
 };
 
-enum { LENGTH_BYTES = 8, CHUNK = 8 << 20, NAME_SHOWN = 60 };
+enum { LENGTH_BYTES = 8, NAME_SHOWN = 60 };
 
 static const char *const dtype_names[TD_DTYPE_COUNT] = {
     [TD_BOOL] = "BOOL", [TD_U8] = "U8",   [TD_I8] = "I8",     [TD_I16] = "I16", [TD_I32] = "I32",
@@ -61,10 +46,6 @@ static const char *show(td_text text, char buffer[static NAME_SHOWN + 8]) {
 static td_status fail_entry(const td_entry *e, const char *what) {
     char name[NAME_SHOWN + 8];
     return td_fail(TD_EVALUE, "tensor '%s': %s", show(e->name, name), what);
-}
-
-static td_status fail_system(void) {
-    return td_fail(TD_EIO, "%s", strerror(errno));
 }
 
 static bool same_text(td_text a, td_text b) {
@@ -301,72 +282,38 @@ static td_status check_places(td_safetensors *s) {
 
 /* Its length, checked, and the header's bytes. */
 static td_status load_header(struct td_safetensors_file *f) {
-    struct stat info;
     unsigned char bytes[LENGTH_BYTES];
+    int64_t held = td_file_bytes(f->file);
     uint64_t length = 0;
-    if (fstat(f->fd, &info))
-        return fail_system();
-    if (!S_ISREG(info.st_mode))
-        return td_fail(TD_EIO, "%s",
-                       S_ISDIR(info.st_mode) ? strerror(EISDIR) : "not a regular file");
-    if (info.st_size < LENGTH_BYTES + 2)
-        return td_fail(TD_EVALUE, "no safetensors file: %lld bytes are too few",
-                       (long long)info.st_size);
-    td_status status = td_read_range(f->fd, (char *)bytes, LENGTH_BYTES, 0);
+    if (held < LENGTH_BYTES + 2)
+        return td_fail(TD_EVALUE, "no safetensors file: %lld bytes are too few", (long long)held);
+    td_status status = td_file_read(f->file, bytes, LENGTH_BYTES, 0);
     if (status)
         return status;
     for (int k = LENGTH_BYTES; k-- > 0;)
         length = length << 8 | bytes[k];
-    if (length > (uint64_t)info.st_size - LENGTH_BYTES)
+    if (length > (uint64_t)held - LENGTH_BYTES)
         return td_fail(TD_EVALUE,
                        "no safetensors file, or cut off: a header of %llu bytes in a file of %lld",
-                       (unsigned long long)length, (long long)info.st_size);
+                       (unsigned long long)length, (long long)held);
     f->header_bytes = (int64_t)length;
     f->data_at = LENGTH_BYTES + f->header_bytes;
-    f->data_bytes = info.st_size - f->data_at;
+    f->data_bytes = held - f->data_at;
     f->header = td_malloc(length + 1);
     if (!f->header)
         return td_fail(TD_ENOMEM, "out of memory");
     f->header[length] = 0;
-    return td_read_range(f->fd, f->header, f->header_bytes, LENGTH_BYTES);
-}
-
-static void pages_drop(void *owner, void *data) {
-    pages *p = owner;
-    (void)data;
-    if (atomic_fetch_sub(&p->refs, 1) > 1)
-        return;
-    munmap(p->at, p->bytes);
-    td_free(p);
-}
-
-/* Where a file can't be mapped, its elements are read. */
-static td_status map_pages(struct td_safetensors_file *f) {
-    pages *p = td_malloc(sizeof *p);
-    if (!p)
-        return td_fail(TD_ENOMEM, "out of memory");
-    p->refs = 1;
-    p->bytes = (size_t)(f->data_at + f->data_bytes);
-    p->at = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, f->fd, 0);
-    if (p->at == MAP_FAILED)
-        td_free(p);
-    else
-        f->pages = p;
-    return TD_OK;
+    return td_file_read(f->file, f->header, f->header_bytes, LENGTH_BYTES);
 }
 
 static td_status open_file(td_safetensors *s, const char *path, bool map) {
     td_status status = TD_OK;
-    s->file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (s->file->fd < 0)
-        return fail_system();
+    TD_TRY(td_file_open(path, map, &s->file->file));
     TD_TRY(load_header(s->file));
     TD_TRY(read_header(s));
     TD_TRY(check_differ(s->entries, s->nentries, sizeof *s->entries, "tensor"));
     TD_TRY(check_differ(s->notes, s->nnotes, sizeof *s->notes, "metadata"));
     TD_TRY(check_places(s));
-    if (map)
-        TD_TRY(map_pages(s->file));
 done:
     return status;
 }
@@ -392,10 +339,7 @@ td_status td_safetensors_open(const char *path, bool map, td_safetensors **out) 
 void td_safetensors_close(td_safetensors *s) {
     if (!s)
         return;
-    if (s->file->fd >= 0)
-        close(s->file->fd);
-    if (s->file->pages)
-        pages_drop(s->file->pages, NULL);
+    td_file_release(s->file->file);
     td_free(s->file->header);
     td_free(s->file);
     td_free(s->entries);
@@ -405,46 +349,13 @@ void td_safetensors_close(td_safetensors *s) {
 
 /* ---- tensors ---- */
 
-/* Kernels take a bool to be 0 or 1. */
-static td_status check_bools(const td_entry *e, const td_tensor *x) {
-    const unsigned char *at = x->data, *end = at + (e->dtype == TD_BOOL ? x->numel : 0);
-    while (at < end) {
-        const unsigned char *stop = end - at > CHUNK ? at + CHUNK : end;
-        unsigned char all = 0;
-        for (; at < stop; at++)
-            all |= *at;
-        if (all > 1)
-            return fail_entry(e, "a BOOL that is neither 0 nor 1");
-        td_status status = td_interrupt_check();
-        if (status)
-            return status;
-    }
-    return TD_OK;
-}
-
-static td_status make_tensor(const struct td_safetensors_file *f, const td_entry *e,
-                             td_tensor **out) {
-    int64_t at = f->data_at + e->begin;
-    if (f->pages && at % (int64_t)td_dtype_size(e->dtype) == 0) {
-        td_status status = td_tensor_from_memory(e->dtype, e->ndim, e->sizes, f->pages->at + at,
-                                                 pages_drop, f->pages, out);
-        if (status == TD_OK)
-            atomic_fetch_add(&f->pages->refs, 1);
-        return status;
-    }
-    td_status status = td_tensor_empty(e->dtype, TD_DEVICE_CPU, e->ndim, e->sizes, out);
-    return status ? status : td_read_range(f->fd, (*out)->data, e->end - e->begin, at);
-}
-
 td_status td_safetensors_get(td_safetensors *s, int64_t k, td_tensor **out) {
     const td_entry *e = &s->entries[k];
-    *out = NULL;
-    td_status status = make_tensor(s->file, e, out);
-    if (status == TD_OK)
-        status = check_bools(e, *out);
-    if (status) {
-        td_release(*out);
-        *out = NULL;
-    }
-    return status;
+    td_status status = td_file_tensor(s->file->file, s->file->data_at + e->begin, e->dtype, false,
+                                      e->ndim, e->sizes, out);
+    char what[160];
+    if (status != TD_EVALUE)
+        return status;
+    snprintf(what, sizeof what, "%s", td_error_message());
+    return fail_entry(e, what);
 }
