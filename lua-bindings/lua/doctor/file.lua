@@ -267,7 +267,7 @@ local function tell_kind(file, head, out)
         out.kind("a program or a library (ELF)")
     elseif is_safetensors(file, head) then
         tide._require("doctor.arrays").safetensors(file, out)
-    elseif tide._require("doctor.torch").is_legacy(head) then
+    elseif tide._require("files.torch").is_stream(head) then
         tide._require("doctor.torch").legacy(file, out)
     elseif string.find(head, "^\x80[\1-\5]") then
         tide._require("doctor.torch").pickle(file, out)

@@ -162,7 +162,7 @@ end
 -- What has a class of its own is not its fields.
 local function check_plain(writer, value)
     local class = getmetatable(value)
-    if class == nil or class == "tide.Size" then
+    if class == nil or class == "tide.Size" or type(class) == "table" and class.__name == "OrderedDict" then
         return
     end
     local ok, has = pcall(function() return value.state_dict end)

@@ -159,10 +159,34 @@ function Loaded:__tostring()
     return #texts > 0 and table.concat(texts, "; ") or "all keys matched"
 end
 
+-- The tensors by the module's names where the dict has the same ones with every number one less: PyTorch counts
+-- the parts of a Sequential from 0. nil where it hasn't.
+local function from_zero(own, dict)
+    local renamed, count = {}, 0
+    for name in pairs(own) do
+        local theirs = string.sub(string.gsub("." .. name, "%.(%d+)%f[%.%z]", function(digits)
+            return string.format(".%d", tonumber(digits) - 1)
+        end), 2)
+        if not tide.is_tensor(dict[theirs]) then
+            return nil
+        end
+        renamed[name], count = dict[theirs], count + 1
+    end
+    for _ in pairs(dict) do
+        count = count - 1
+    end
+    return count == 0 and renamed or nil
+end
+
 local function load(walk, self, dict, strict)
     tide._require "files.state"(dict)
     local own = state_of(walk, self, "")
     local missing, unexpected, other = compare(own, dict)
+    local renamed = #missing > 0 and from_zero(own, dict)
+    if renamed then
+        dict = renamed
+        missing, unexpected, other = compare(own, dict)
+    end
     for _, name in ipairs(#missing > 0 and unexpected or {}) do -- a checkpoint: {model = state_dict, ...}
         if type(dict[name]) == "table" and tide.is_tensor(dict[name][missing[1]]) then
             fail("load_state_dict: the state_dict is in the table's field '%s': load_state_dict(t.%s)", name, name)
@@ -211,6 +235,7 @@ return function(_, base)
         "Parameters and buffers by full name, under each of their names; they share memory with the module.",
         function(self, prefix) return state_of(base.walk, self, prefix) end)
     method("load_state_dict", ", any dict, bool strict=true) -> table", "Copy a state_dict's values in. Names must "
-        .. "agree, unless strict is false, and shapes; gives {missing_keys = ..., unexpected_keys = ...}.",
+        .. "agree, unless strict is false, and shapes; numbers in them may count from 0, as PyTorch's do. Gives "
+        .. "{missing_keys = ..., unexpected_keys = ...}.",
         function(self, dict, strict) return load(base.walk, self, dict, strict) end)
 end
