@@ -97,10 +97,6 @@ td_status td_file_read(const td_file *file, void *to, int64_t n, int64_t at) {
     return td_read_range(file->fd, to, n, at);
 }
 
-const char *td_file_pages(const td_file *file) {
-    return file->pages;
-}
-
 /* ---- elements ---- */
 
 static void turn_some(char *at, size_t size, int64_t n) {

@@ -18,8 +18,6 @@ int64_t td_file_bytes(const td_file *file);
 bool td_file_has(const td_file *file, int64_t at, int64_t n);
 /* Read n bytes from `at` on. EIO, also beyond the end; EINTR. */
 td_status td_file_read(const td_file *file, void *to, int64_t n, int64_t at) TD_MUST_CHECK;
-/* Its mapped bytes; NULL where it isn't mapped. Borrowed. */
-const char *td_file_pages(const td_file *file);
 
 /* New row-major CPU tensor of the elements that begin at byte `at`: of the mapped pages where they
  * lie as the dtype wants, otherwise read. `turned`: they have the other order of bytes. EVALUE

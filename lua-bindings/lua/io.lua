@@ -284,6 +284,18 @@ io.save_npz = declare("save_npz(table arrays, str path)",
         tide._require("files.numpy").save_archive(arrays, path, "save_npz")
     end)
 
-tide._document(io, "io", "tide.io", "Files of numbers: read_csv, write_csv, load_npy, save_npy, load_npz, save_npz.")
+io.write_gguf = declare("write_gguf(str path, table tensors, *, table? metadata=nil, any types=nil)",
+    "Write tensors by name as a GGUF file, whole or not at all. types names how: F32, F16, BF16, F64, I8 to I64, or packed as "
+    .. "Q8_0 or Q4_0 (rows of multiples of 32); by tensor, {name = type}, or one for all floating tensors, of which the packed "
+    .. "ones are meant for matrices alone; nothing: as each one's dtype says. metadata has strings, booleans, numbers (the "
+    .. "smallest kind that holds one) and lists of these. tide.load reads such files.", function(path, tensors, metadata, types)
+        if types ~= nil and type(types) ~= "string" and type(types) ~= "table" then
+            fail("write_gguf: option types: a type or a table of types by name expected, got %s", describe(types))
+        end
+        tide._require("files.gguf").save(path, tensors, metadata or {}, types)
+    end)
+
+tide._document(io, "io", "tide.io",
+    "Files of numbers: read_csv, write_csv, load_npy, save_npy, load_npz, save_npz, write_gguf.")
 
 return io

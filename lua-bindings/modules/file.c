@@ -1,6 +1,6 @@
 /* file.c: files of tensors (engine/io/file.h) as objects of Lua, for the formats in lua/files that
  * say where in them elements lie. */
-#include "engine/io/file.h"
+#include "lua-bindings/modules/file.h"
 
 #include "lua-bindings/call/args.h"
 #include "lua-bindings/modules/modules.h"
@@ -8,10 +8,10 @@
 
 static const char file_name[] = "tide.file";
 
-static td_file **check_file(lua_State *L) {
-    td_file **file = luaL_checkudata(L, 1, file_name);
-    luaL_argcheck(L, *file, 1, "an open file expected");
-    return file;
+td_file *tide_check_file(lua_State *L, int index) {
+    td_file **file = luaL_checkudata(L, index, file_name);
+    luaL_argcheck(L, *file, index, "an open file expected");
+    return *file;
 }
 
 static int close_file(lua_State *L) {
@@ -34,14 +34,14 @@ static int open_file(lua_State *L) {
 
 /* file:size() in bytes */
 static int get_size(lua_State *L) {
-    lua_pushinteger(L, td_file_bytes(*check_file(L)));
+    lua_pushinteger(L, td_file_bytes(tide_check_file(L, 1)));
     return 1;
 }
 
 /* file:read(at, n): a string of at most n bytes from place `at`, counted from 0, on; what lies
  * beyond the end is not there. */
 static int read_bytes(lua_State *L) {
-    td_file *file = *check_file(L);
+    td_file *file = tide_check_file(L, 1);
     lua_Integer at = luaL_checkinteger(L, 2), n = luaL_checkinteger(L, 3);
     int64_t have = at >= 0 && at < td_file_bytes(file) ? td_file_bytes(file) - at : 0;
     luaL_Buffer bytes;
@@ -56,8 +56,7 @@ static int read_bytes(lua_State *L) {
     return 1;
 }
 
-/* Sizes in a list; the number of dims, or -1 where it is none. */
-static int read_sizes(lua_State *L, int index, int64_t sizes[static TD_MAX_DIMS]) {
+int tide_read_sizes(lua_State *L, int index, int64_t sizes[static TD_MAX_DIMS]) {
     lua_Unsigned n = lua_rawlen(L, index);
     if (n > TD_MAX_DIMS)
         return -1;
@@ -72,8 +71,7 @@ static int read_sizes(lua_State *L, int index, int64_t sizes[static TD_MAX_DIMS]
     return (int)n;
 }
 
-/* What a file holds is not as it should be: nil and why; other errors are raised. */
-static int tell_why(lua_State *L, td_status status) {
+int tide_tell_why(lua_State *L, td_status status) {
     if (status != TD_EVALUE && status != TD_EIO)
         return tide_raise(L);
     lua_pushnil(L);
@@ -84,17 +82,18 @@ static int tell_why(lua_State *L, td_status status) {
 /* file:tensor(at, dtype, sizes [, turned]): row-major elements from byte `at` on, mapped where they
  * can be; nil and why where the file hasn't them. */
 static int make_tensor(lua_State *L) {
-    td_file *file = *check_file(L);
+    td_file *file = tide_check_file(L, 1);
     lua_Integer at = luaL_checkinteger(L, 2);
     td_dtype dtype = tide_to_dtype(L, 3);
     int64_t sizes[TD_MAX_DIMS];
     luaL_argcheck(L, dtype != TD_DTYPE_NONE, 3, "a dtype expected");
     luaL_checktype(L, 4, LUA_TTABLE);
-    int ndim = read_sizes(L, 4, sizes);
+    int ndim = tide_read_sizes(L, 4, sizes);
     bool turned = lua_toboolean(L, 5);
     if (ndim < 0)
-        return tell_why(L, td_fail(TD_EVALUE, "its shape has what is no size, or more than %d dims",
-                                   TD_MAX_DIMS));
+        return tide_tell_why(
+            L,
+            td_fail(TD_EVALUE, "its shape has what is no size, or more than %d dims", TD_MAX_DIMS));
     tide_handle *handle = tide_push_handle(L);
     td_status status = td_file_tensor(file, at, dtype, turned, ndim, sizes, &handle->tensor);
     if (status == TD_ENOMEM) {
@@ -102,7 +101,7 @@ static int make_tensor(lua_State *L) {
         status = td_file_tensor(file, at, dtype, turned, ndim, sizes, &handle->tensor);
     }
     if (status)
-        return tell_why(L, status);
+        return tide_tell_why(L, status);
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }

@@ -260,6 +260,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_npy(L);
     tide_open_npz(L);
     tide_open_file(L);
+    tide_open_gguf(L);
     tide_open_checkpoint(L);
     tide_open_foreach(L);
     tide_open_optim(L);

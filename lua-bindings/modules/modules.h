@@ -32,6 +32,7 @@ void tide_open_csv_write(lua_State *L);
 void tide_open_npy(lua_State *L);
 void tide_open_npz(lua_State *L);
 void tide_open_file(lua_State *L);
+void tide_open_gguf(lua_State *L);
 void tide_open_checkpoint(lua_State *L);
 void tide_open_foreach(lua_State *L);
 void tide_open_optim(lua_State *L);

@@ -262,110 +262,31 @@ end
 
 -- ---- GGUF ----
 
-local gguf_sizes = { [0] = 1, 1, 2, 2, 4, 4, 4, 1, [10] = 8, [11] = 8, [12] = 8 }
-local gguf_dtypes = { [0] = "float32", [1] = "float16", [24] = "int8", [25] = "int16", [26] = "int32", [27] = "int64",
-    [28] = "float64", [30] = "bfloat16", [2] = "Q4_0", [3] = "Q4_1", [6] = "Q5_0", [7] = "Q5_1", [8] = "Q8_0",
-    [10] = "Q2_K", [11] = "Q3_K", [12] = "Q4_K", [13] = "Q5_K", [14] = "Q6_K", [15] = "Q8_K" }
-
-local Cut = setmetatable({}, { __name = "cut" }) -- raised where a file ends too early
-
-local function cursor(file, at)
-    local c = { at = at }
-    local function take(n)
-        local bytes = n >= 0 and n <= MAX_HEADER and c.at + n <= file.size and file.read(c.at, n)
-        if not bytes or #bytes < n then
-            error(Cut, 0)
-        end
-        c.at = c.at + n
-        return bytes
-    end
-    function c.number(format) return (string.unpack(format, take(string.packsize(format)))) end
-    function c.text(most)
-        local n = c.number("<i8")
-        local shown = n >= 0 and take(math.min(n, most)) or error(Cut, 0)
-        c.skip(n - #shown)
-        return shown
-    end
-    function c.skip(n)
-        if n < 0 or n > file.size - c.at then
-            error(Cut, 0)
-        end
-        c.at = c.at + n
-    end
-    return c
-end
-
-local function skip_value(c, kind, steps, depth)
-    if depth > 8 then
-        error(Cut, 0)
-    elseif gguf_sizes[kind] then
-        c.skip(gguf_sizes[kind])
-    elseif kind == 8 then
-        c.skip(c.number("<i8"))
-    elseif kind == 9 then
-        local inner, n = c.number("<I4"), c.number("<i8")
-        if gguf_sizes[inner] and n >= 0 and n <= MAX_HEADER then
-            c.skip(n * gguf_sizes[inner])
-        elseif n < 0 or n > MAX_HEADER then
-            error(Cut, 0)
-        else
-            for _ = 1, n do
-                steps(1)
-                skip_value(c, inner, steps, depth + 1)
-            end
-        end
-    else
-        error(Cut, 0)
-    end
-end
-
 --- gguf(file, out)
 function arrays.gguf(file, out)
     out.kind("a GGUF file of (quantized) weights")
-    local list, architecture, left = arrays.new_list(), nil, 20 * MAX_ENTRIES
-    local function steps(n)
-        left = left - n
-        if left < 0 then
-            error(Cut, 0)
-        end
+    local gguf = tide._require("files.gguf")
+    local header, wrong = gguf.header(file.read, file.size)
+    if not header then
+        return out.problem("header", wrong, "fetch the file again")
     end
-    local ok, problem = pcall(function()
-        local c = cursor(file, 4)
-        local version, ntensors, nvalues = c.number("<I4"), c.number("<i8"), c.number("<i8")
-        out.ok("format", "version %d, %d tensors, %d values of metadata", version, ntensors, nvalues)
-        for _ = 1, nvalues do
-            steps(1)
-            local key, kind = c.text(200), c.number("<I4")
-            if key == "general.architecture" and kind == 8 then
-                architecture = c.text(200)
-            else
-                skip_value(c, kind, steps, 0)
-            end
-        end
-        for _ = 1, ntensors do
-            steps(1)
-            local name, ndim, sizes = c.text(200), c.number("<I4"), {}
-            if ndim > 8 then
-                error(Cut, 0)
-            end
-            for k = ndim, 1, -1 do
-                sizes[k] = c.number("<i8")
-            end
-            local dtype = c.number("<I4")
-            c.skip(8)
-            arrays.add(list, name, gguf_dtypes[dtype] or "type " .. dtype, sizes)
-        end
-    end)
-    if architecture then
+    local list, architecture, values = arrays.new_list(), header.metadata["general.architecture"], 0
+    for _ in pairs(header.metadata) do
+        values = values + 1
+    end
+    out.ok("format", "version %d, %d tensors, %d values of metadata", header.version, #header.tensors, values)
+    if type(architecture) == "string" then
         out.ok("model", "%s", architecture)
     end
-    arrays.tell(list, out, "tensors")
-    if not ok and problem ~= Cut then
-        error(problem, 0)
-    elseif not ok then
-        out.problem("header", "cut off, or damaged: its header ends beyond the file", "fetch the file again")
+    for _, entry in ipairs(header.tensors) do
+        arrays.add(list, entry.name, gguf.type_name(entry.number), entry.sizes)
     end
-    out.note("reading", "Tide has no reader of GGUF: in Python, gguf.GGUFReader and safetensors.numpy.save_file")
+    arrays.tell(list, out, "tensors")
+    local ok, why = pcall(gguf.check_places, header, file.size, function(...) error({ wrong = string.format(...) }, 0) end)
+    if not ok then
+        out.problem("length", type(why) == "table" and why.wrong or error(why, 0), "fetch the file again")
+    end
+    out.note("reading", "tide.load reads it: packed tensors become float32, or {dtype = ...}")
 end
 
 return arrays

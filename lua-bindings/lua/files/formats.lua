@@ -1,6 +1,6 @@
 -- files/formats.lua: which format a file has. A format is a module files/NAME.lua: `name` for messages, `match(head, path)`
 -- with the file's first bytes (none of a folder, a pipe, a device: these can't be read twice), `load(path, options)` with
--- the options of tide.load, and `folder(path)` where a folder may be one. What the bytes say goes before the name's
+-- the options of tide.load, `folder(path)` where a folder may be one, and `dtype` where it has that option. What the bytes say goes before the name's
 -- ending, which decides for formats without a signature alone.
 local tide = ...
 local formats = {}
@@ -8,12 +8,12 @@ local formats = {}
 local HEAD <const>, SHOWN <const> = 4096, 8
 
 -- The first that matches reads the file; what says little about itself stands last.
-local NAMES = { "npy", "torch", "npz", "shards", "safetensors" }
+local NAMES = { "npy", "gguf", "torch", "npz", "shards", "safetensors" }
 
 -- What files begin with that nobody here reads, and what may be done.
 local foreign = {
     { "^PK\3\4", "a zip archive of no kind that is read" }, { "^\x89HDF\r\n", "an HDF5 file: safetensors.numpy.save_file writes what can be read" },
-    { "^\x80[\1-\5]", "a pickle of Python: safetensors.torch.save_file writes what can be read" }, { "^GGUF", "a GGUF file of quantized weights" },
+    { "^\x80[\1-\5]", "a pickle of Python: safetensors.torch.save_file writes what can be read" },
     { "^\x1F\x8B", "compressed by gzip: gunzip it first" },
     { "^version https://git%-lfs", "a pointer of Git LFS: 'git lfs pull' fetches the file" },
     { "^%s*<!", "a page of HTML: the download went wrong" }, { "^%s*<[hH][tT][mM][lL]", "a page of HTML: the download went wrong" },
