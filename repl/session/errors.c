@@ -160,7 +160,7 @@ static bool is_own_frame(const char *line) {
     if (strncmp(line, "\n\ttide.", 7) != 0)
         return false;
     line += 7;
-    line += strspn(line, "abcdefghijklmnopqrstuvwxyz_.");
+    line += strspn(line, "abcdefghijklmnopqrstuvwxyz0123456789_.");
     return *line == ':';
 }
 

@@ -4,7 +4,7 @@
 local tide = ...
 local gguf = { name = ".gguf", dtype = true }
 
-local FIRST_PIECE <const>, MAX_DEPTH <const>, MAX_DIMS <const>, ALIGNMENT <const>, MOST_TEXT <const> = 1 << 16, 8, 16, 32, 1 << 26
+local MAX_DEPTH <const>, MAX_DIMS <const>, ALIGNMENT <const>, MOST_TEXT <const> = 8, 16, 32, 1 << 26
 local STRING <const>, ARRAY <const>, BOOL <const> = 8, 9, 7
 
 function gguf.match(head) return string.sub(head, 1, 4) == "GGUF" end
@@ -33,20 +33,8 @@ local function wrong(what, ...) error({ gguf = string.format(what, ...) }, 0) en
 
 local function shown(name) return (string.gsub(string.sub(name, 1, 80), "[%c\127]", "?")) end
 
--- Reads one thing behind the other, in pieces.
 local function cursor(read, size)
-    local c = { at = 0 }
-    local piece, from = "", 0
-    function c.take(n)
-        if n < 0 or n > size - c.at then
-            wrong("cut off, or damaged: its header ends beyond the file")
-        elseif c.at + n > from + #piece then
-            piece, from = read(c.at, math.max(n, FIRST_PIECE)), c.at
-        end
-        c.at = c.at + n
-        return string.sub(piece, c.at - n - from + 1, c.at - from)
-    end
-    function c.number(format) return (string.unpack(format, c.take(string.packsize(format)))) end
+    local c = tide._require("files.cursor")(read, size, function() wrong("cut off, or damaged: its header ends beyond the file") end)
     function c.text()
         local n = c.number("<i8")
         return n <= MOST_TEXT and c.take(n) or wrong("a text of %d bytes in its header", n)
@@ -54,7 +42,7 @@ local function cursor(read, size)
     -- A number of things of which each takes some bytes: no more than the file has room for.
     function c.count(least, what)
         local n = c.number("<i8")
-        if n < 0 or n > (size - c.at) // least then
+        if n < 0 or n > c.left() // least then
             wrong("%s %s in a file of %d bytes", n < 0 and "more than 2^63" or string.format("%d", n), what, size)
         end
         return n

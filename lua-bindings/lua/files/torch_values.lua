@@ -5,10 +5,10 @@
 -- Dicts are tables (an OrderedDict's pairs() go in the file's order), lists, tuples and sets lists from 1 on, bytes strings.
 -- None, and what is left out, is nil: a dict has no such key, a list keeps the others' places and has its length as `n`.
 local tide = ...
-local pickle = tide._require("files.pickle")
+local pickle, strided = tide._require("files.pickle"), tide._require("files.strided")
 local values = {}
 
-local MAX_DEPTH <const>, MAX_DIMS <const> = 500, 16
+local MAX_DEPTH <const> = 500
 local list_of = pickle.list_of
 
 -- ---- dtypes ----
@@ -145,43 +145,14 @@ end
 
 -- ---- tensors ----
 
--- The list's integers from 0 on; nil where it holds others or too many.
-local function sizes_of(description)
-    local found = {}
-    for k, size in ipairs(list_of(description)) do
-        if math.type(size) ~= "integer" or size < 0 or k > MAX_DIMS then
-            return nil
-        end
-        found[k] = size
-    end
-    return found
-end
-
--- How many elements of its storage a tensor reaches, and how many it has, as floats: no sum of them wraps.
-local function extent(offset, shape, strides)
-    local last, count = offset + 1.0, 1.0
-    for k, size in ipairs(shape) do
-        last, count = last + (size - 1.0) * strides[k], count * size
-    end
-    return count > 0 and last or 0.0, count
-end
-
 -- A view of a storage, shared with all others of it.
-local function view(r, reference, dtype, offset, shape_at, strides_at)
-    local shape, strides = sizes_of(shape_at), sizes_of(strides_at)
-    if not shape or not strides or #shape ~= #strides or math.type(offset) ~= "integer" or offset < 0 then
-        return fail(r, "its offset, sizes or strides are none")
-    elseif not values.own_dtype(dtype) then
+local function view(r, reference, dtype, offset, shape, strides)
+    if not values.own_dtype(dtype) then
         return leave_out(r, "%s", shown(dtype))
     end
-    local base, count, first = r.storage(reference, dtype, fail, r)
-    local reach, numel = extent(offset, shape, strides)
-    if reach > count then
-        fail(r, "it reaches to element %.0f of a storage of %d", reach, count)
-    elseif numel >= 2.0 ^ 60 then
-        fail(r, "its shape has more elements than can be counted")
-    end
-    return base:as_strided(shape, strides, reach == 0 and 0 or first + offset)
+    local row, count, first = r.storage(reference, dtype, fail, r)
+    local x, why = strided.view(row, first, count, offset, shape, strides)
+    return x or fail(r, "%s", why)
 end
 
 local function rebuild_tensor(r, args, dtype)
@@ -189,7 +160,7 @@ local function rebuild_tensor(r, args, dtype)
     if not reference then
         return leave_out(r, "a tensor without a storage")
     end
-    return view(r, reference, dtype or values.storage_dtype(reference.class), args[2], args[3], args[4])
+    return view(r, reference, dtype or values.storage_dtype(reference.class), args[2], list_of(args[3]), list_of(args[4]))
 end
 
 local function with_grad(r, x, wanted)
@@ -245,7 +216,7 @@ local function rebuild_sparse(r, args)
         return leave_out(r, "%s", shown(layout))
     end
     local indices, elements, listed = build(r, data[1]), build(r, data[2]), build(r, data[3])
-    local shape = sizes_of { list = type(listed) == "table" and listed or { false } }
+    local shape = strided.sizes(type(listed) == "table" and listed or { false })
     if not tide.is_tensor(indices) or not tide.is_tensor(elements) or not shape or not fits(indices, elements, shape) then
         return fail(r, "its indices, values or sizes are none, or don't fit")
     end
@@ -380,7 +351,7 @@ local function build_table(r, value)
         return build_list(r, value.list, into)
     elseif value.stored ~= nil then
         local reference = values.reference(value)
-        return reference and view(r, reference, values.storage_dtype(reference.class), 0, { list = { reference.numel } }, { list = { 1 } })
+        return reference and view(r, reference, values.storage_dtype(reference.class), 0, { reference.numel }, { 1 })
             or leave_out(r, "a reference to something else")
     elseif value.global then
         return build_global(r, value.global)
