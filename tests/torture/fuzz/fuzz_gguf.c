@@ -1,0 +1,8 @@
+/* fuzz_gguf.c: tide.load of GGUF files, mapped and read; what it begins with is the file. */
+#include "tests/torture/fuzz/bytes.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    bytes_load(data, size, 0);
+    bytes_load(data, size, 1);
+    return 0;
+}
