@@ -7,6 +7,7 @@ PyTorch; the test needs none.
 import argparse
 import collections
 import os
+import zipfile
 
 import numpy
 import torch
@@ -94,6 +95,19 @@ def save(name, value, **options):
     torch.save(value, os.path.join(FOLDER, name), **options)
 
 
+def turn_bytes(name, to):
+    """The archive as a machine of the other order of bytes writes it; torch reads the same of both."""
+    with zipfile.ZipFile(os.path.join(FOLDER, name)) as old, zipfile.ZipFile(os.path.join(FOLDER, to), "w") as new:
+        for entry in old.infolist():
+            data = old.read(entry)
+            if entry.filename.endswith("/byteorder"):
+                data = b"big"
+            elif "/data/" in entry.filename:
+                data = numpy.frombuffer(data, "<f4").astype(">f4").tobytes()
+            new.writestr(entry.filename, data)
+    assert (torch.load(os.path.join(FOLDER, to))["w"] == torch.load(os.path.join(FOLDER, name))["w"]).all()
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     torch.serialization.set_crc32_options(True)
@@ -106,6 +120,7 @@ def main():
     save("module.pt", torch.nn.Linear(2, 1))
     save("small.pt", {"w": torch.tensor([[1.0, 2.0], [3.0, 4.0]]).t(), "n": 3})
     save("small_stream.pt", {"w": torch.tensor([[1.0, 2.0], [3.0, 4.0]]).t(), "n": 3}, _use_new_zipfile_serialization=False)
+    turn_bytes("small.pt", "small_big.pt")
     net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Sequential(torch.nn.Linear(3, 1)))
     x = torch.tensor([[0.5, -1.0], [2.0, 1.0]])
     save("net.pt", net.state_dict())

@@ -58,6 +58,12 @@ t.test("what_torch_saved_is_read_in_each_form_and_by_each_protocol", function()
     end
 end)
 
+t.test("archives_of_the_other_order_of_bytes_are_turned", function()
+    for _, name in ipairs { "small.pt", "small_stream.pt", "small_big.pt" } do
+        t.eq(tide.load(folder .. name).w:tolist(), { { 1, 3 }, { 2, 4 } }, name)
+    end
+end)
+
 t.test("tensors_of_one_storage_stay_views_of_it", function()
     for _, name in ipairs { "archive.pt", "stream.pt" } do
         for _, map in ipairs { true, false } do
