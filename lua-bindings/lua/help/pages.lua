@@ -324,6 +324,38 @@ Classes in colours: tide.plot.points(x, y, {color = labels}), a number or a text
 for each point. Colours are names, "#4c78a8", or C0 to C9; a table of counts is
 tide.plot.confusion(targets, predictions, {names = {...}}). See also
 tide.display, tide.interact, tide.progress.
+## files
+tide.load(path) reads a file by what is in it, whatever its name ends in, and
+runs nothing that lies in it. Elements are mapped where they can be.
+
+  format                                  gives                                     written by
+  safetensors, Tide's checkpoints         tensors by name; what was saved           tide.save
+  model.safetensors.index.json, a folder  tensors by name, of all its shards
+  .npy, .npz (NumPy)                      a tensor; tensors by name                 tide.save, tide.io.save_npy, save_npz
+  .pt, .pth (PyTorch, both forms)         tables, tensors, plain values
+  .gguf                                   tensors by name, and the metadata         tide.io.write_gguf
+  .t7 (Torch7, binary and ASCII)          tables, tensors, plain values
+  tables of numbers in text: tide.io.read_csv, write_csv
+
+> path = os.tmpname()
+> tide.io.write_gguf(path, {w = tide.eye(32)}, {types = "Q4_0", metadata = {layers = 2}})
+> tensors, notes = tide.load(path)
+> tensors.w.dtype, notes.layers
+tide.float32
+2
+
+Of .pt: a dict is a table, and pairs() of an OrderedDict go in its order; lists
+and tuples count from 1, in the file's order; None is nil, and a list with one
+in it has its length as n. Tensors of one storage share it. Classes, functions
+and dtypes that Tide has not are left out, named by a warning and in the third
+result, by their places. net:load_state_dict takes PyTorch's names, whose
+numbers count from 0.
+
+Of .gguf: packed tensors (Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K) become
+float32, or the dtype of tide.load(path, {dtype = tide.bfloat16}). Of .t7: an
+object is the table of its fields, with its class as torch_typename.
+
+tide --doctor FILE says what a file is and what is wrong with it.
 ## pytorch
 PyTorch's names hold in Tide with torch. read as tide.; ?torch.name tells of
 one what it is here. What differs:
@@ -343,6 +375,7 @@ one what it is here. What differs:
   for x, y in DataLoader(...)             for x, y in tide.data.DataLoader(...)  ?loops
   torch.from_numpy, x.numpy()             tide.load("x.npy"), tide.save(x, "x.npy")
   torch.save(m.state_dict(), f)           tide.save(m:state_dict(), f)     safetensors
+  torch.load(f)                           tide.load(f)                     ?files
   torch.autograd.Function                 tide.autograd.Function
   torch._foreach_mul_(a, b)               tide.foreach.mul_(a, b)
   torch.autocast("cuda"), GradScaler      tide.autocast("cuda"), tide.amp.GradScaler
