@@ -137,7 +137,12 @@ local function refer(vm, id)
     push(vm, value)
 end
 
-local function name_of(fn) return type(fn) == "table" and fn.global or "?" end
+-- A class's name, also where it is referred to as {"module", class, ...}.
+local function name_of(fn)
+    local stored = type(fn) == "table" and type(fn.stored) == "table" and fn.stored.list
+    fn = stored and stored[2] or fn
+    return type(fn) == "table" and fn.global or "?"
+end
 
 local function call(vm)
     local args, fn = pop(vm), pop(vm)

@@ -181,6 +181,7 @@ t.test("pickles_that_are_broken_are_refused_in_a_line", function()
         ["takes from an empty stack"] = "0", ["a mark is missing"] = "t", ["reads what it never kept"] = "h\5", ["an instruction that pickle has not"] = "\xff",
         ["cut off"] = "X\xff\xff\xff\x7fabc", ["appends to what is no list"] = "K\1K\2a", ["sets an item of what has none"] = "K\1K\2K\3s",
         ["a key without a value"] = "}(K\1u", ["nested more than 500 deep"] = ("]"):rep(600) .. ("a"):rep(599), ["a number that is none"] = "Fx\n",
+        ["it holds class main.Net"] = "(" .. text "module" .. "cmain\nNet\n" .. text "net.py" .. text "class Net" .. "tQ)\x81}b",
         ["it holds class os.system"] = "cos\nsystem\n(" .. text "echo run" .. "tR", ["it holds class or function os.system"] = "cos\nsystem\n",
         ["it holds a reference to something else"] = "K\1Q", ["it holds a tensor without a storage"] = "ctorch._utils\n_rebuild_tensor_v2\n(tR",
         ["it holds class builtins.eval"] = "cbuiltins\neval\n(" .. text "1" .. "tR",
