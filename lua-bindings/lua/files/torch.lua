@@ -37,7 +37,14 @@ local function is_archive(head, path)
     return false
 end
 
-function torch.match(head, path) return torch.is_stream(head) or is_archive(head, path) end
+-- The form before the stream, an archive of tar: nobody has written it since 2017.
+local oldest = { sys_info = true, pickle = true, tensors = true, storages = true }
+
+local function is_oldest(head)
+    return string.sub(head, 258, 262) == "ustar" and oldest[string.match(head, "^%.?/?([%l_]+)%z")] == true
+end
+
+function torch.match(head, path) return torch.is_stream(head) or is_archive(head, path) or is_oldest(head) end
 
 -- ---- storages ----
 
@@ -191,7 +198,11 @@ function torch.load(path, options)
     local formats = tide._require("files.formats")
     local file <close> = tide._file_open(path, options.map, "load")
     local function fail(what, ...) tide._fail("load: '%s': " .. what, path, ...) end
-    local stream = torch.is_stream(file:read(0, 64))
+    local head = file:read(0, 512)
+    local stream = torch.is_stream(head)
+    if is_oldest(head) then
+        fail("the oldest form of torch.save, an archive of tar, is not read: in Python, torch.save(torch.load(path), path)")
+    end
     local value, left = (stream and load_stream or load_archive)(file, options, fail)
     local _, what = next(left)
     if value == nil and what then

@@ -176,6 +176,13 @@ t.test("places_and_sizes_of_tensors_are_checked_against_their_storage", function
     end
 end)
 
+t.test("the_oldest_form_is_refused_by_its_name", function()
+    for _, name in ipairs { "sys_info", "./pickle", "storages" } do
+        put(name .. ("\0"):rep(257 - #name) .. "ustar\0" .. ("\0"):rep(800))
+        t.error_has(function() tide.load(path) end, "the oldest form of torch.save, an archive of tar, is not read")
+    end
+end)
+
 t.test("pickles_that_are_broken_are_refused_in_a_line", function()
     for part, object in pairs {
         ["takes from an empty stack"] = "0", ["a mark is missing"] = "t", ["reads what it never kept"] = "h\5", ["an instruction that pickle has not"] = "\xff",
