@@ -4,7 +4,8 @@ find_package(Threads REQUIRED)
 pkg_check_modules(SLEEF REQUIRED IMPORTED_TARGET sleef)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
 pkg_search_module(LUA REQUIRED IMPORTED_TARGET lua5.4 lua-5.4 lua54)
-pkg_check_modules(PNG REQUIRED libpng) # its header: the library is opened when a picture is shown
+pkg_check_modules(PNG REQUIRED libpng) # its header: the library is opened when a picture is shown or read
+pkg_check_modules(TURBOJPEG REQUIRED libturbojpeg) # its header too
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)

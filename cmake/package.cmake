@@ -27,8 +27,8 @@ set(CPACK_COMPONENT_TIDE_DESCRIPTION "laboratory for tensors, autograd and profi
 set(CPACK_DEBIAN_TIDE_PACKAGE_NAME tide)
 set(CPACK_DEBIAN_TIDE_PACKAGE_SECTION math)
 set(CPACK_DEBIAN_TIDE_PACKAGE_SHLIBDEPS ON)
-# Opened when a picture is shown; which of the two names it bears depends on the distribution.
-set(CPACK_DEBIAN_TIDE_PACKAGE_RECOMMENDS "libpng16-16t64 | libpng16-16")
+# Opened when a picture is shown or read; which of the names they bear depends on the distribution.
+set(CPACK_DEBIAN_TIDE_PACKAGE_RECOMMENDS "libpng16-16t64 | libpng16-16, libturbojpeg0 | libturbojpeg")
 set(CPACK_DEBIAN_TIDE_PACKAGE_SUGGESTS "jupyter-notebook | jupyterlab, lua5.4")
 
 set(CPACK_COMPONENT_DEV_DESCRIPTION "headers of libtide, Tide's tensor engine

@@ -4,13 +4,14 @@
 # One package a word; "a|b" is met by either, and the first is what gets installed.
 tide_build_packages="gcc g++ libc6-dev cmake ninja-build pkgconf|pkg-config liblua5.4-dev
     libdnnl-dev libopenblas-openmp-dev libsleef-dev libzmq3-dev libjansson-dev
-    libsodium-dev zlib1g-dev libpng-dev"
+    libsodium-dev zlib1g-dev libpng-dev libturbojpeg0-dev"
 tide_pack_packages="python3 patchelf binutils dpkg-dev file git"
 tide_test_packages="$tide_pack_packages lua5.4 luajit python3-jupyter-client python3-nbclient python3-nbconvert
     python3-jupyter-kernel-test python3-numpy time"
 tide_cross_packages="cmake ninja-build pkgconf ccache gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     libc6-dev-arm64-cross qemu-user-static liblua5.4-dev:arm64 libdnnl-dev:arm64 libopenblas-openmp-dev:arm64
-    libsleef-dev:arm64 libzmq3-dev:arm64 libjansson-dev:arm64 libsodium-dev:arm64 zlib1g-dev:arm64 libpng-dev:arm64"
+    libsleef-dev:arm64 libzmq3-dev:arm64 libjansson-dev:arm64 libsodium-dev:arm64 zlib1g-dev:arm64 libpng-dev:arm64
+    libturbojpeg0-dev:arm64"
 tide_ci_packages="ccache git clang libclang-rt-14-dev|libclang-rt-dev clang-format debootstrap"
 
 # How the tests are built, a warning being an error: with kernels for all instruction sets; for a sanitizer, which takes
@@ -23,7 +24,7 @@ tide_test_options() { # preset
 
 # What the packages are, for a person on another system.
 tide_needs="a C and C++ compiler (gcc or clang), CMake 3.22, Ninja, pkg-config, and the development files of\
- Lua 5.4, oneDNN 2 or 3, OpenBLAS, SLEEF, ZeroMQ, Jansson, libsodium, libpng and zlib"
+ Lua 5.4, oneDNN 2 or 3, OpenBLAS, SLEEF, ZeroMQ, Jansson, libsodium, libpng, libturbojpeg and zlib"
 
 tide_say() {
     printf 'tide: %s\n' "$*" >&2

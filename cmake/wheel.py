@@ -27,7 +27,7 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIBRARIES = "lib/tide-lab"
 # glibc's own, and what PEP 600's policies ask of every system.
 EVERYWHERE = re.compile(r"(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl|gcc_s|stdc\+\+|z))\.so(\.\d+)*$")
-OPENED = ("libpng16.so.16",)  # what Tide opens by name when it is needed
+OPENED = ("libpng16.so.16", "libturbojpeg.so.0")  # what Tide opens by name when it is needed
 
 
 def run(*command):

@@ -1,4 +1,4 @@
--- io.lua: tide.io: tables in text (.csv) and NumPy's arrays (.npy, .npz), both ways. What a cell is (csv.c) and how an
+-- io.lua: tide.io: tables in text (.csv) and NumPy's arrays (.npy, .npz), both ways; what other files hold is files/NAME.lua's. What a cell is (csv.c) and how an
 -- array lies in its file (engine/io/npy.c) is not known here; columns, their names and their classes are.
 local tide = ...
 local fail, declare, describe = tide._fail, tide._function, tide._describe
@@ -295,7 +295,9 @@ io.write_gguf = declare("write_gguf(str path, table tensors, *, table? metadata=
         tide._require("files.gguf").save(path, tensors, metadata or {}, types)
     end)
 
-tide._document(io, "io", "tide.io",
-    "Files of numbers: read_csv, write_csv, load_npy, save_npy, load_npz, save_npz, write_gguf.")
+tide._require("files.images").open(io)
+
+tide._document(io, "io", "tide.io", "Files of numbers: read_csv, write_csv, load_npy, save_npy, load_npz, save_npz, write_gguf; images: "
+    .. "read_image, decode_image, write_png, write_jpeg.")
 
 return io

@@ -1,7 +1,9 @@
 /* bytes.c: the bytes of a file or a pipe; see bytes.h. */
 #include "lua-bindings/modules/bytes.h"
 
+#include "engine/core/draft.h"
 #include "engine/core/interrupt.h"
+#include "lua-bindings/modules/modules.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -171,4 +173,62 @@ char *tide_read_bytes(lua_State *L, const char *path, const char *fname, size_t 
     char *text = s.handle->tensor->data;
     text[ *held = s.held] = 0;
     return text;
+}
+
+/* ---- for modules in Lua ---- */
+
+/* _bytes(path, fname): all of a file as a uint8 tensor. */
+static int push_bytes(lua_State *L) {
+    size_t held;
+    tide_read_bytes(L, luaL_checkstring(L, 1), luaL_checkstring(L, 2), &held);
+    td_tensor *x = tide_check_tensor(L, -1, "bytes");
+    TIDE_CHECK(L, td_tensor_set_shape(x, 1, &(int64_t){(int64_t)held}, &(int64_t){1}));
+    return 1;
+}
+
+static td_status write_parts(lua_State *L, td_draft *draft) {
+    td_status status = TD_OK;
+    for (int k = 3; k <= lua_gettop(L) && status == TD_OK; k++) {
+        size_t len = 0;
+        const void *at = lua_isstring(L, k) ? lua_tolstring(L, k, &len) : NULL;
+        const td_tensor *x = at ? NULL : tide_to_tensor(L, k);
+        if (x) {
+            at = x->data;
+            len = (size_t)x->numel * td_dtype_size(x->dtype);
+        }
+        if (len)
+            status = td_draft_write(draft, at, len);
+    }
+    return status;
+}
+
+/* _write(path, fname, ...): a file of these strings and contiguous CPU tensors, whole or not at
+ * all.
+ */
+static int write_bytes(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1), *fname = luaL_checkstring(L, 2);
+    td_draft *draft;
+    for (int k = 3; k <= lua_gettop(L); k++)
+        luaL_argcheck(L,
+                      lua_type(L, k) == LUA_TSTRING || tide_check_tensor(L, k, fname)->contiguous,
+                      k, "strings and contiguous tensors expected");
+    tide_enter_engine(TIDE_STATE(L));
+    td_status status = td_draft_open(path, &draft);
+    if (status == TD_OK) {
+        status = write_parts(L, draft);
+        if (status == TD_OK)
+            status = td_draft_commit(draft);
+        td_draft_close(draft);
+    }
+    if (status == TD_EINTR)
+        tide_raise(L);
+    if (status) /* says the path itself */
+        return tide_error(L, "%s: %s", fname, td_error_message());
+    return 0;
+}
+
+void tide_open_bytes(lua_State *L) {
+    static const luaL_Reg functions[] = {
+        {"_bytes", push_bytes}, {"_write", write_bytes}, {NULL, NULL}};
+    tide_set_functions(L, functions);
 }

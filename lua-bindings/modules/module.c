@@ -257,6 +257,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_generators(L);
     tide_open_csv(L);
     tide_open_csv_write(L);
+    tide_open_bytes(L);
     tide_open_npy(L);
     tide_open_npz(L);
     tide_open_file(L);
@@ -265,7 +266,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_foreach(L);
     tide_open_optim(L);
     tide_open_profiler(L);
-    tide_open_image(L);
+    tide_open_images(L);
     tide_open_watched(L);
     tide_open_cuda(L);
     tide_open_workers(L, &states);

@@ -29,6 +29,7 @@ void tide_open_printing(lua_State *L);
 void tide_open_generators(lua_State *L);
 void tide_open_csv(lua_State *L);
 void tide_open_csv_write(lua_State *L);
+void tide_open_bytes(lua_State *L);
 void tide_open_npy(lua_State *L);
 void tide_open_npz(lua_State *L);
 void tide_open_file(lua_State *L);
@@ -38,7 +39,7 @@ void tide_open_foreach(lua_State *L);
 void tide_open_optim(lua_State *L);
 void tide_open_profiler(lua_State *L);
 void tide_open_doctor(lua_State *L);
-void tide_open_image(lua_State *L);
+void tide_open_images(lua_State *L);
 /* Of Lua's library, not of the table: collections and files that are read are recorded. */
 void tide_open_watched(lua_State *L);
 void tide_open_cuda(lua_State *L);

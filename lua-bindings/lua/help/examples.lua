@@ -6,7 +6,7 @@
 local tide = ...
 
 local ROOMS = { "pointwise", "shapes", "create", "reduce", "index", "linalg", "neural", "sparse", "base", "tensor", "nn", "optim",
-    "objects", "foreach", "cuda", "data" }
+    "objects", "foreach", "cuda", "data", "images" }
 
 local examples = {}
 local texts -- by name, read when somebody asks
