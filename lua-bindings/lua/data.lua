@@ -3,10 +3,11 @@
 local tide = ...
 local data = { _classes = {} }
 
-for _, part in ipairs { "datasets", "samplers", "collate", "loader" } do
+for _, part in ipairs { "datasets", "samplers", "collate", "loader", "images" } do
     tide._require("data." .. part).open(data)
 end
 tide._document(data, "data", "tide.data", "Data in batches: DataLoader(dataset, {batch_size = 32, shuffle = true, num_workers = 2}); datasets: "
-    .. "TensorDataset, Subset, ConcatDataset, StackDataset, ChainDataset, map, filter, random_split; samplers: RandomSampler, "
+    .. "TensorDataset, ImageFolder, fashion_mnist, mnist, cifar10, cifar100, TextLines, Subset, ConcatDataset, StackDataset, "
+    .. "ChainDataset, map, filter, random_split; samplers: RandomSampler, "
     .. "WeightedRandomSampler, BatchSampler and their kin.")
 return data

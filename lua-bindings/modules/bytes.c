@@ -186,6 +186,22 @@ static int push_bytes(lua_State *L) {
     return 1;
 }
 
+/* _string(bytes, at, n): bytes of a uint8 tensor, from 0 on, as a string. */
+static int push_string(lua_State *L) {
+    const td_tensor *x = tide_check_tensor(L, 1, "bytes");
+    int64_t at = luaL_checkinteger(L, 2), n = luaL_checkinteger(L, 3);
+    luaL_argcheck(L, x->dtype == TD_U8 && x->contiguous, 1, "uint8 bytes in a row expected");
+    luaL_argcheck(L, at >= 0 && n >= 0 && at <= x->numel && n <= x->numel - at, 2,
+                  "beyond the end of the bytes");
+    luaL_Buffer text;
+    char *to = luaL_buffinitsize(L, &text, (size_t)n);
+    x = tide_check_tensor(L, 1, "bytes");
+    if (n && x->numel >= at + n)
+        memcpy(to, (const char *)x->data + at, (size_t)n);
+    luaL_pushresultsize(&text, (size_t)n);
+    return 1;
+}
+
 static td_status write_parts(lua_State *L, td_draft *draft) {
     td_status status = TD_OK;
     for (int k = 3; k <= lua_gettop(L) && status == TD_OK; k++) {
@@ -229,6 +245,6 @@ static int write_bytes(lua_State *L) {
 
 void tide_open_bytes(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"_bytes", push_bytes}, {"_write", write_bytes}, {NULL, NULL}};
+        {"_bytes", push_bytes}, {"_string", push_string}, {"_write", write_bytes}, {NULL, NULL}};
     tide_set_functions(L, functions);
 }

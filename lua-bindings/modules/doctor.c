@@ -64,22 +64,24 @@ static int look_at(lua_State *L) {
     return 1;
 }
 
-/* (folder): its names, into a table. */
+/* (folder, most): its names, into a table. */
 static int read_names(lua_State *L) {
     DIR *folder = lua_touserdata(L, 1);
+    lua_Integer most = luaL_optinteger(L, 2, MOST_NAMES);
     struct dirent *entry;
     lua_newtable(L);
-    for (int n = 0; n < MOST_NAMES && (entry = readdir(folder));) {
+    for (lua_Integer n = 0; n < most && (entry = readdir(folder));) {
         lua_pushstring(L, entry->d_name);
         lua_rawseti(L, -2, ++n);
     }
     return 1;
 }
 
-/* names(folder): what lies in it, at most MOST_NAMES; nil and why. A memory error leaves no folder
- * open. */
+/* names(folder[, most]): what lies in it, at most MOST_NAMES or so many; nil and why. A memory
+ * error leaves no folder open. */
 static int list_names(lua_State *L) {
     const char *path = luaL_checkstring(L, 1);
+    lua_settop(L, 2);
     lua_pushcfunction(L, read_names);
     DIR *folder = opendir(path);
     if (!folder) {
@@ -88,7 +90,8 @@ static int list_names(lua_State *L) {
         return 2;
     }
     lua_pushlightuserdata(L, folder);
-    int code = lua_pcall(L, 1, 1, 0);
+    lua_pushvalue(L, 2);
+    int code = lua_pcall(L, 2, 1, 0);
     closedir(folder);
     return code ? lua_error(L) : 1;
 }

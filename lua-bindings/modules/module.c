@@ -259,6 +259,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_csv_write(L);
     tide_open_bytes(L);
     tide_open_npy(L);
+    tide_open_samples(L);
     tide_open_npz(L);
     tide_open_file(L);
     tide_open_gguf(L);

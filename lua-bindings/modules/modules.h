@@ -31,6 +31,7 @@ void tide_open_csv(lua_State *L);
 void tide_open_csv_write(lua_State *L);
 void tide_open_bytes(lua_State *L);
 void tide_open_npy(lua_State *L);
+void tide_open_samples(lua_State *L);
 void tide_open_npz(lua_State *L);
 void tide_open_file(lua_State *L);
 void tide_open_gguf(lua_State *L);

@@ -25,7 +25,7 @@ function datasets.open(data)
         if methods.iter then
             class.iter = declare("iter(" .. name .. " self) -> function", "A function that gives the next sample.", methods.iter)
         end
-        class.get_batch = methods.get_batch
+        class.get_batch, class.get_into = methods.get_batch, methods.get_into
         class.__tostring = function(self)
             return methods.len and string.format("%s(%d)", name, methods.len(self)) or name
         end
@@ -36,6 +36,7 @@ function datasets.open(data)
         end
         return class
     end
+    datasets.define = define
 
     -- Each entry of a list is a dataset.
     local function check_all(name, list, most)
