@@ -296,8 +296,9 @@ io.write_gguf = declare("write_gguf(str path, table tensors, *, table? metadata=
     end)
 
 tide._require("files.images").open(io)
+tide._require("files.wav").open(io)
 
 tide._document(io, "io", "tide.io", "Files of numbers: read_csv, write_csv, load_npy, save_npy, load_npz, save_npz, write_gguf; images: "
-    .. "read_image, decode_image, write_png, write_jpeg.")
+    .. "read_image, decode_image, write_png, write_jpeg; sound: read_audio, write_wav.")
 
 return io

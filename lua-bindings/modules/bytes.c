@@ -3,6 +3,7 @@
 
 #include "engine/core/draft.h"
 #include "engine/core/interrupt.h"
+#include "engine/io/read_range.h"
 #include "lua-bindings/modules/modules.h"
 
 #include <errno.h>
@@ -177,10 +178,39 @@ char *tide_read_bytes(lua_State *L, const char *path, const char *fname, size_t 
 
 /* ---- for modules in Lua ---- */
 
-/* _bytes(path, fname): all of a file as a uint8 tensor. */
+/* `n` bytes from a place on, of a file that has them. */
+static td_status read_part(source *s, const char *path, int64_t at, int64_t n) {
+    struct stat info;
+    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (s->fd < 0)
+        return fail_system();
+    td_status status = fstat(s->fd, &info) ? fail_system() : TD_OK;
+    if (status == TD_OK && (at < 0 || n < 0 || at > info.st_size || n > info.st_size - at))
+        status = td_fail(TD_EIO, "cut off");
+    if (status == TD_OK)
+        status = grow(s, n);
+    if (status == TD_OK)
+        status = td_read_range(s->fd, s->handle->tensor->data, n, at);
+    close(s->fd);
+    return status;
+}
+
+/* _bytes(path, fname[, at, n]): all of a file, or n bytes from `at` (from 0) on, as a uint8 tensor.
+ */
 static int push_bytes(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1), *fname = luaL_checkstring(L, 2);
+    if (!lua_isnoneornil(L, 3)) {
+        int64_t at = luaL_checkinteger(L, 3), n = luaL_checkinteger(L, 4);
+        source s = {.L = L, .handle = tide_push_handle(L)};
+        td_status status = read_part(&s, path, at, n);
+        if (status == TD_EINTR)
+            tide_raise(L);
+        if (status)
+            tide_error(L, "%s: cannot read '%s': %s", fname, path, td_error_message());
+        return 1;
+    }
     size_t held;
-    tide_read_bytes(L, luaL_checkstring(L, 1), luaL_checkstring(L, 2), &held);
+    tide_read_bytes(L, path, fname, &held);
     td_tensor *x = tide_check_tensor(L, -1, "bytes");
     TIDE_CHECK(L, td_tensor_set_shape(x, 1, &(int64_t){(int64_t)held}, &(int64_t){1}));
     return 1;
