@@ -3,7 +3,7 @@
 local tide = ...
 local data = { _classes = {} }
 
-for _, part in ipairs { "datasets", "samplers", "collate", "loader", "images" } do
+for _, part in ipairs { "datasets", "samplers", "collate", "loader", "images", "transforms" } do
     tide._require("data." .. part).open(data)
 end
 tide._document(data, "data", "tide.data", "Data in batches: DataLoader(dataset, {batch_size = 32, shuffle = true, num_workers = 2}); datasets: "

@@ -268,6 +268,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_optim(L);
     tide_open_profiler(L);
     tide_open_images(L);
+    tide_open_transforms(L);
     tide_open_watched(L);
     tide_open_cuda(L);
     tide_open_workers(L, &states);

@@ -41,6 +41,7 @@ void tide_open_optim(lua_State *L);
 void tide_open_profiler(lua_State *L);
 void tide_open_doctor(lua_State *L);
 void tide_open_images(lua_State *L);
+void tide_open_transforms(lua_State *L);
 /* Of Lua's library, not of the table: collections and files that are read are recorded. */
 void tide_open_watched(lua_State *L);
 void tide_open_cuda(lua_State *L);
