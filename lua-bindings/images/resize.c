@@ -3,7 +3,7 @@
  * Weights are integers of 16 bits with as many bits of fraction as the largest leaves room for, so
  * that a tap is a product of 16 bits added in 32. Both passes are one loop (mix): LANES pixels of
  * neighbouring columns get the weighted sum of some rows. For the pass along rows, LANES rows are
- * turned into columns, mixed, and turned back.
+ * turned into columns, mixed, and turned back, in blocks that vectors hold.
  */
 #include "lua-bindings/images/resize.h"
 
@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 16, MOST_BITS = 22 };
+enum {
+    LANES = 32 /* more than a compiler unrolls before it vectorises */,
+    BLOCK = 16,
+    MOST_BITS = 22
+};
 
 /* Pixel k of the result is the sum of `count` pixels from `first` on by the weights behind k *
  * most. */
@@ -109,7 +113,7 @@ tide_resize *tide_resize_new(int64_t width, int64_t height, int64_t to_width, in
     r->filter = filter;
     bool made = make_side(&r->x, width, to_width, filter);
     made = make_side(&r->y, height, to_height, filter) && made;
-    r->columns = malloc((size_t)width * LANES);
+    r->columns = calloc((size_t)width, LANES); /* lanes without a row are mixed too */
     r->mixed = malloc((size_t)to_width * LANES);
     r->rows = malloc((size_t)height * (size_t)to_width);
     if (made && r->columns && r->mixed && r->rows)
@@ -164,17 +168,58 @@ static void mix(const side *s, int64_t k, const unsigned char *from, int64_t ste
     }
 }
 
-/* LANES rows from `y` on (the last one again where there are fewer) as columns. */
-static void turn_rows(tide_plane from, int64_t y, unsigned char *columns) {
-    for (int l = 0; l < LANES; l++) {
-        int64_t row = y + l < from.height ? y + l : from.height - 1;
-        const unsigned char *at = from.at + row * from.y;
-        for (int64_t x = 0; x < from.width; x++)
-            columns[x * LANES + l] = at[x * from.x];
+typedef unsigned char block __attribute__((vector_size(BLOCK)));
+
+/* BLOCK x BLOCK bytes, rows becoming columns: interleaving halves four times is all of it. */
+static void turn_block(const unsigned char *from, int64_t from_step, unsigned char *to,
+                       int64_t to_step) {
+    block rows[BLOCK], next[BLOCK];
+    for (int k = 0; k < BLOCK; k++)
+        memcpy(&rows[k], from + k * from_step, BLOCK);
+    for (int turn = 0; turn < 4; turn++) {
+        for (int k = 0; k < BLOCK / 2; k++) {
+            block a = rows[k], b = rows[k + BLOCK / 2];
+            next[2 * k] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,
+                                                  22, 7, 23);
+            next[2 * k + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
+                                                      13, 29, 14, 30, 15, 31);
+        }
+        memcpy(rows, next, sizeof rows);
     }
+    for (int k = 0; k < BLOCK; k++)
+        memcpy(to + k * to_step, &rows[k], BLOCK);
+}
+
+/* Rows of `width` bytes as columns, `n` of them; the last blocks are turned again in part where
+ * either is no multiple. Both are at least BLOCK. */
+static void turn_blocks(const unsigned char *from, int64_t from_step, int64_t width,
+                        unsigned char *to, int64_t to_step, int64_t n) {
+    for (int64_t y = 0; y < n; y += BLOCK)
+        for (int64_t x = 0; x < width; x += BLOCK) {
+            int64_t row = y + BLOCK <= n ? y : n - BLOCK;
+            int64_t column = x + BLOCK <= width ? x : width - BLOCK;
+            turn_block(from + row * from_step + column, from_step, to + column * to_step + row,
+                       to_step);
+        }
+}
+
+/* `n` rows from `y` on as columns of LANES. */
+static void turn_rows(tide_plane from, int64_t y, int n, unsigned char *columns) {
+    const unsigned char *first = from.at + y * from.y;
+    if (from.x == 1 && from.width >= BLOCK && n >= BLOCK) {
+        turn_blocks(first, from.y, from.width, columns, LANES, n);
+        return;
+    }
+    for (int l = 0; l < n; l++)
+        for (int64_t x = 0; x < from.width; x++)
+            columns[x * LANES + l] = first[l * from.y + x * from.x];
 }
 
 static void turn_back(const unsigned char *columns, int64_t width, unsigned char *rows, int n) {
+    if (width >= BLOCK && n >= BLOCK) {
+        turn_blocks(columns, LANES, n, rows, width, width);
+        return;
+    }
     for (int l = 0; l < n; l++)
         for (int64_t x = 0; x < width; x++)
             rows[l * width + x] = columns[x * LANES + l];
@@ -184,7 +229,7 @@ static void mix_rows(tide_resize *r, tide_plane from) {
     int64_t width = r->x.to;
     for (int64_t y = 0; y < from.height; y += LANES) {
         int n = from.height - y < LANES ? (int)(from.height - y) : LANES;
-        turn_rows(from, y, r->columns);
+        turn_rows(from, y, n, r->columns);
         for (int64_t x = 0; x < width; x++)
             mix(&r->x, x, r->columns, LANES, r->mixed + x * LANES, LANES);
         turn_back(r->mixed, width, r->rows + y * width, n);
