@@ -56,13 +56,14 @@ static const tide_image_format *find_format(lua_State *L, const tide_image *imag
 
 /* Is what the head says possible, and not more than is wanted? */
 static void check_size(lua_State *L, const tide_image *image, lua_Integer most, const char *what) {
+    lua_Integer width = image->width, height = image->height;
     int64_t pixels;
-    if (__builtin_mul_overflow(image->width, image->height, &pixels) || pixels > most)
-        tide_error(L, "%s: %d x %d pixels are more than max_pixels = %I", what, (int)image->width,
-                   (int)image->height, most);
+    if (__builtin_mul_overflow(width, height, &pixels) || pixels > most)
+        tide_error(L, "%s: %I x %I pixels are more than max_pixels = %I", what, width, height,
+                   most);
     if ((uint64_t)pixels / MOST_PIXELS_OF_A_BYTE > image->size)
-        tide_error(L, "%s: damaged: %d x %d pixels don't fit %I bytes", what, (int)image->width,
-                   (int)image->height, (lua_Integer)image->size);
+        tide_error(L, "%s: damaged: %I x %I pixels don't fit %I bytes", what, width, height,
+                   (lua_Integer)image->size);
 }
 
 /* The tensor that was given for the pixels; one like it must be what they need. */

@@ -31,8 +31,8 @@ typedef struct tide_image_format {
 
 extern const tide_image_format tide_png_format, tide_jpeg_format;
 
-/* Pixels as the bytes of a file, at `*to` with room for `*size`, which becomes what they take.
- * `size_of` is how much they take at most; 0: more than can be said. */
+/* Pixels as the bytes of a file, at `to` with room for `*size`, which becomes what they take;
+ * ..._most is how much they take at most. EVALUE, EIO, ENOMEM. */
 size_t tide_png_most(int64_t width, int64_t height, int channels);
 td_status tide_png_encode(const unsigned char *pixels, int64_t width, int64_t height, int channels,
                           char *to, size_t *size) TD_MUST_CHECK;
