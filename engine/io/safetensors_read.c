@@ -299,45 +299,6 @@ static td_status check_places(td_safetensors *s) {
 
 /* ---- the file ---- */
 
-/* What files begin with that are often taken for such a file, and what may be done. */
-static const struct kind {
-    const char *magic, *says;
-} kinds[] = {
-    {"\x93NUMPY", "an array of NumPy: tide.io.load_npy reads it under any name"},
-    {"PK\3\4", "a zip archive"}, /* what it holds says more: find_archive */
-    {"\x80", "a pickle of Python: safetensors.torch.save_file writes what can be read"},
-    {"\x89HDF\r\n", "an HDF5 file: safetensors.numpy.save_file writes what can be read"},
-    {"GGUF", "a GGUF file of quantized weights"},
-    {"\x1F\x8B", "compressed by gzip: gunzip it first"},
-    {"version ", "a pointer of Git LFS: 'git lfs pull' fetches the file"},
-    {"<!", "a page of HTML: the download went wrong"},
-    {"<html", "a page of HTML: the download went wrong"},
-    {"{", "a text of JSON; where it is an index of weights, load the files that it names"},
-};
-
-/* An archive's kind, by the names in its first bytes. */
-static const char *find_archive(int fd, const char *says) {
-    char first[1024];
-    ssize_t held = pread(fd, first, sizeof first, 0);
-    if (held > 0 && memmem(first, (size_t)held, ".npy", 4))
-        return "an archive of NumPy's arrays (.npz): tide.io.load_npz reads it under any name";
-    if (held > 0 && memmem(first, (size_t)held, ".pkl", 4))
-        return "a file of torch.save: safetensors.torch.save_file writes what can be read";
-    return says;
-}
-
-/* A single letter tells nothing where it may be the length of a header that was cut off. */
-static td_status check_kind(int fd, const unsigned char bytes[LENGTH_BYTES]) {
-    bool small = !memcmp(bytes + LENGTH_BYTES / 2, "\0\0\0\0", LENGTH_BYTES / 2);
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (!memcmp(bytes, kinds[k].magic, strlen(kinds[k].magic)) &&
-            !(small && strlen(kinds[k].magic) == 1)) {
-            const char *says = *bytes == 'P' ? find_archive(fd, kinds[k].says) : kinds[k].says;
-            return td_fail(TD_EVALUE, "no safetensors file, but %s", says);
-        }
-    return TD_OK;
-}
-
 /* Its length, checked, and the header's bytes. */
 static td_status load_header(struct td_safetensors_file *f) {
     struct stat info;
@@ -356,14 +317,10 @@ static td_status load_header(struct td_safetensors_file *f) {
         return status;
     for (int k = LENGTH_BYTES; k-- > 0;)
         length = length << 8 | bytes[k];
-    if (length > (uint64_t)info.st_size - LENGTH_BYTES) {
-        status = check_kind(f->fd, bytes);
-        return status ? status
-                      : td_fail(TD_EVALUE,
-                                "no safetensors file, or cut off: a header of %llu bytes in a file "
-                                "of %lld",
-                                (unsigned long long)length, (long long)info.st_size);
-    }
+    if (length > (uint64_t)info.st_size - LENGTH_BYTES)
+        return td_fail(TD_EVALUE,
+                       "no safetensors file, or cut off: a header of %llu bytes in a file of %lld",
+                       (unsigned long long)length, (long long)info.st_size);
     f->header_bytes = (int64_t)length;
     f->data_at = LENGTH_BYTES + f->header_bytes;
     f->data_bytes = info.st_size - f->data_at;

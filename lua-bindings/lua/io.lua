@@ -241,8 +241,7 @@ io.write_csv = declare(
 -- ---- NumPy's arrays ----
 
 io.load_npy = declare("load_npy(str path, *, device? device=nil) -> Tensor",
-    "A file that numpy.save wrote; where it wrote several arrays to one file, each is a result. tide.load reads files "
-    .. "that end in .npy so.", function(path, device)
+    "A file that numpy.save wrote; where it wrote several arrays to one file, each is a result, as of tide.load.", function(path, device)
         return tide._require("files.numpy").load(path, device, "load_npy")
     end)
 
@@ -255,7 +254,7 @@ io.save_npy = declare("save_npy(Tensor x, str path)",
 io.load_npz = declare("load_npz(str path, *, device? device=nil) -> table, table",
     "The arrays of a file that numpy.savez or savez_compressed wrote, by name; and of what else lies in it why it was "
     .. "left out, by name: arrays of dtypes that Tide has not (texts, complex numbers, objects), and files that are no "
-    .. "arrays. tide.load reads files that end in .npz so.", function(path, device)
+    .. "arrays. tide.load reads them too.", function(path, device)
         return tide._require("files.numpy").load_archive(path, device, "load_npz")
     end)
 

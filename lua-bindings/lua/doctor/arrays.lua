@@ -185,7 +185,7 @@ function arrays.npz(zip, out)
     for k = 1, math.min(#wrongs, SHOWN) do
         out.problem("array", wrongs[k])
     end
-    out.note("reading", "tide.io.load_npz reads it as a table of tensors by name, and so does tide.load where its name ends in .npz")
+    out.note("reading", "tide.io.load_npz and tide.load read it as a table of tensors by name")
 end
 
 -- ---- safetensors ----

@@ -137,8 +137,7 @@ end)
 t.test("a_file_that_is_wrong_is_refused_in_a_line", function()
     local eight = string.pack("<d", 1)
     for bytes, part in pairs {
-        [""] = "no NumPy file", ["PK\3\4"] = "no NumPy file", ["PK\3\4" .. ("x"):rep(30)] = ".npz",
-        ["\x93NUMPY"] = "no NumPy file", ["\x93NUMPY\1\0\255\255{}"] = "cut off: a header of 65535 bytes in a file of 12",
+        [""] = "no NumPy file", ["\x93NUMPY"] = "no NumPy file", ["\x93NUMPY\1\0\255\255{}"] = "cut off: a header of 65535 bytes in a file of 12",
         ["\x93NUMPY\4\0\0\0\0\0\0\0"] = "version 4 of the format is not known", ["\x93NUMPY\2\0\0\0"] = "cut off in its header",
         ["\x93NUMPY\3\0\255\255\255\255"] = "a header of 4294967295 bytes",
         [npy("")] = "not the dictionary", [npy("{}")] = "not the dictionary", [npy("{'descr': '<f8'}")] = "not the dictionary",
@@ -164,6 +163,12 @@ t.test("a_file_that_is_wrong_is_refused_in_a_line", function()
             t.is_true(not ok and message:find(name .. ": '" .. path .. "': ", 1, true), message)
             t.is_true(message:find(part, 1, true) and not message:find("\n"), message)
         end
+    end
+end)
+
+t.test("load_npy_refuses_what_is_no_array", function()
+    for bytes, part in pairs { ["PK\3\4"] = "no NumPy file", ["PK\3\4" .. ("x"):rep(30)] = ".npz", ["text"] = "no NumPy file" } do
+        t.error_has(function() load(bytes) end, part)
     end
 end)
 
