@@ -264,6 +264,13 @@ io.save_npz = declare("save_npz(table arrays, str path)",
         tide._require("files.numpy").save_archive(arrays, path, "save_npz")
     end)
 
+-- ---- archives ----
+
+io.open_tar = declare("open_tar(str path) -> Archive", "An archive of tar whose files are read one by one: #a, a:names(), a:read(name). "
+    .. "tide.data.tar reads samples in a row.", function(path)
+        return tide._require("files.tar").archive(path, "open_tar")
+    end)
+
 tide._document(io, "io", "tide.io", "Files of numbers: read_csv, read_table, write_csv, load_npy, save_npy, load_npz, save_npz.")
 
 return io
