@@ -264,6 +264,22 @@ io.save_npz = declare("save_npz(table arrays, str path)",
         tide._require("files.numpy").save_archive(arrays, path, "save_npz")
     end)
 
+-- ---- lines ----
+
+io.null = tide._require("files.json").null
+
+io.read_lines = declare("read_lines(str path) -> function", "The lines of a text without their ends, and their numbers: for line, number in "
+    .. "tide.io.read_lines(path) do. The file may be larger than memory, and packed by gzip.", function(path)
+        return tide._require("files.jsonl").lines("read_lines", path)
+    end)
+
+io.read_jsonl = declare("read_jsonl(str path, *, bool table=false) -> any", "JSON lines: for value, number in tide.io.read_jsonl(path) do gives "
+    .. "the value of each line and the line's number, with tide.io.null for null. With table = true objects become a tide.data.table, their "
+    .. "fields its columns in the order of their names; what is nested is text of JSON there. The file may be packed by gzip.",
+    function(path, as_table)
+        return tide._require("files.jsonl")[as_table and "table" or "values"]("read_jsonl", path)
+    end)
+
 -- ---- archives ----
 
 io.open_tar = declare("open_tar(str path) -> Archive", "An archive of tar whose files are read one by one: #a, a:names(), a:read(name). "
@@ -271,6 +287,6 @@ io.open_tar = declare("open_tar(str path) -> Archive", "An archive of tar whose 
         return tide._require("files.tar").archive(path, "open_tar")
     end)
 
-tide._document(io, "io", "tide.io", "Files of numbers: read_csv, read_table, write_csv, load_npy, save_npy, load_npz, save_npz.")
+tide._document(io, "io", "tide.io", "Files of numbers: read_csv, read_table, write_csv, read_lines, read_jsonl, open_tar, load_npy, save_npy, load_npz, save_npz.")
 
 return io

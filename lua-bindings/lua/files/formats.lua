@@ -8,7 +8,7 @@ local formats = {}
 local HEAD <const>, SHOWN <const> = 4096, 8
 
 -- The first that matches reads the file; what says little about itself stands last.
-local NAMES = { "npy", "npz", "shards", "safetensors" }
+local NAMES = { "npy", "npz", "shards", "tar", "safetensors", "csv", "jsonl" }
 
 -- What files begin with that nobody here reads, and what may be done.
 local foreign = {
