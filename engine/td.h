@@ -34,6 +34,7 @@
 #include "engine/core/waits.h"
 #include "engine/core/warn.h"
 #include "engine/core/worker.h"
+#include "engine/io/arrow.h"
 #include "engine/io/json.h"
 #include "engine/io/npy.h"
 #include "engine/io/read_range.h"

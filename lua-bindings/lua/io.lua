@@ -287,6 +287,20 @@ io.open_tar = declare("open_tar(str path) -> Archive", "An archive of tar whose 
         return tide._require("files.tar").archive(path, "open_tar")
     end)
 
-tide._document(io, "io", "tide.io", "Files of numbers: read_csv, read_table, write_csv, read_lines, read_jsonl, open_tar, load_npy, save_npy, load_npz, save_npz.")
+-- ---- Arrow's C data interface ----
+
+io.from_arrow = declare("from_arrow(any schema, any array) -> any", "A tensor, or a tide.data.table, of the columns that a host program in C hands "
+    .. "over by the addresses of its struct ArrowSchema and struct ArrowArray, as light userdata. Both are taken, and released when nothing of "
+    .. "them is in use; numbers are not copied. Values that are missing are NaN, or no text.", function(schema, array)
+        return tide._require("files.arrow").read(schema, array)
+    end)
+
+io.to_arrow = declare("to_arrow(any x) -> any", "The structs of Arrow's C data interface of a tensor of one dim or a tide.data.table: s.schema and "
+    .. "s.array are their addresses, as light userdata, for a host program in C, or from_arrow, to take. s releases what nobody took. Numbers "
+    .. "are not copied.", function(x)
+        return tide._require("files.arrow").write(x)
+    end)
+
+tide._document(io, "io", "tide.io", "Files of numbers: read_csv, read_table, write_csv, read_lines, read_jsonl, open_tar, from_arrow, to_arrow, load_npy, save_npy, load_npz, save_npz.")
 
 return io

@@ -260,6 +260,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_csv_table(L);
     tide_open_csv_write(L);
     tide_open_texts(L);
+    tide_open_arrow(L);
     tide_open_stream(L);
     tide_open_npy(L);
     tide_open_npz(L);

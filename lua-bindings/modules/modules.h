@@ -30,6 +30,7 @@ void tide_open_csv(lua_State *L);
 void tide_open_csv_table(lua_State *L);
 void tide_open_csv_write(lua_State *L);
 void tide_open_texts(lua_State *L);
+void tide_open_arrow(lua_State *L);
 void tide_open_stream(lua_State *L);
 void tide_open_npy(lua_State *L);
 void tide_open_npz(lua_State *L);
