@@ -267,6 +267,7 @@ io.save_npz = declare("save_npz(table arrays, str path)",
 -- ---- lines ----
 
 io.null = tide._require("files.json").null
+tide._document(io.null, "null", "tide.io.null", "What null in JSON lines is. Example: tide.io.null")
 
 io.read_lines = declare("read_lines(str path) -> function", "The lines of a text without their ends, and their numbers: for line, number in "
     .. "tide.io.read_lines(path) do. The file may be larger than memory, and packed by gzip.", function(path)
