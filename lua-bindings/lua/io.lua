@@ -151,6 +151,11 @@ io.read_csv = declare(
     .. "Windows-1252. Without options: no header, commas, points. With chunk = n it is read_table's iterator over tables of n rows.",
     function(path, header, delimiter, decimal, columns, classes, missing, dtype, chunk)
         if chunk then
+            for _, option in ipairs { "classes", "missing", "dtype" } do
+                if ({ classes = classes, missing = missing, dtype = dtype })[option] ~= nil then
+                    fail("read_csv: option %s is for a matrix, and chunk gives tables: read_table has options for these", option)
+                end
+            end
             return csv.chunks("read_csv", path, { header = header, delimiter = delimiter, decimal = decimal, columns = columns, chunk = chunk })
         end
         header, delimiter, decimal, dtype = header or false, delimiter or ",", decimal or ".", dtype or tide.default_dtype

@@ -354,7 +354,8 @@ static int64_t put_numbers(const pass *p, tide_csv_column *c, const tide_csv_cel
             break;
         tide_csv_kind kind =
             tide_csv_read(cells->at, cells->at + cells->len, p->rules->decimal, &whole, &number);
-        if (kind == TIDE_CSV_TEXT || (ints && (kind != TIDE_CSV_INT || whole == 0)) ||
+        if (kind == TIDE_CSV_TEXT ||
+            (ints && (kind != TIDE_CSV_INT || (whole == 0 && signbit(number)))) ||
             !isfinite(number))
             break;
         large |= kind == TIDE_CSV_WIDE;

@@ -76,6 +76,23 @@ t.test("objects_become_rows_of_a_table", function()
     end
 end)
 
+t.test("a_file_cut_or_changed_anywhere_is_read_or_refused_in_one_line", function()
+    local text = '\xEF\xBB\xBF{"a": 1, "b": "x\\u00e9"}\r\n\n{"a": null, "b": [1, {"c": 2.5e3}]}\n'
+    local function try(bytes, what)
+        put(bytes)
+        for _, read in ipairs { function() return collect(tide.io.read_jsonl(path)) end, function() return tide.io.read_jsonl(path, { table = true }) end } do
+            local ok, got = pcall(read)
+            t.is_true(ok or got:find("read_jsonl: '" .. path .. "'", 1, true) and not got:find "\n", what .. ": " .. tostring(got))
+        end
+    end
+    for n = 0, #text do
+        try(text:sub(1, n), "cut at " .. n)
+        for _, byte in ipairs { 0, 10, 34, 123, 255 } do
+            try(text:sub(1, n) .. string.char(byte) .. text:sub(n + 2), "changed at " .. n)
+        end
+    end
+end)
+
 t.test("load_takes_tables_lines_and_archives", function()
     local function at(name, text)
         put(text, path .. name)

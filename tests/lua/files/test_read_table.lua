@@ -220,6 +220,9 @@ t.test("chunks_have_the_types_of_the_whole_file", function()
         sizes[#sizes + 1] = #chunk
     end
     t.eq(sizes, { 4, 4, 1 })
+    for option, value in pairs { classes = "c", missing = 0, dtype = tide.int64 } do
+        t.error_has(function() tide.io.read_csv(path, { chunk = 4, [option] = value }) end, "option " .. option .. " is for a matrix")
+    end
 end)
 
 t.test("large_files_are_mapped_and_packed_ones_unpacked", function()
@@ -234,6 +237,12 @@ t.test("large_files_are_mapped_and_packed_ones_unpacked", function()
     local packed = tide.io.read_table(path .. ".gz")
     t.is_true(packed.k:equal(tbl.k) and packed.s.codes:equal(tbl.s.codes))
     os.remove(path .. ".gz")
+end)
+
+t.test("zeros_of_integers_have_no_sign_and_those_of_floats_do", function()
+    local x = read("i,f\n0,0\n-0,-0\n00,-0.0\n1,1.5\n")
+    t.eq({ x.i:tolist(), tide.is_tensor(x.i) and x.i.dtype }, { { 0, 0, 0, 1 }, tide.int64 })
+    t.eq({ 1 / x.f[1]:item(), 1 / x.f[2]:item(), 1 / x.f[3]:item() }, { math.huge, -math.huge, -math.huge })
 end)
 
 t.test("a_file_cut_anywhere_is_read_or_refused_in_one_line", function()
