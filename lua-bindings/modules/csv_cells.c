@@ -88,7 +88,7 @@ enum { CONTROLS = 14 }; /* ends of lines, NUL and the tab are letters below */
 
 /* Every byte is `letter`. */
 static uint64_t eight_of(unsigned char letter) {
-    return 0x0101010101010101 * letter;
+    return (uint64_t)0x0101010101010101 * letter;
 }
 
 /* Marks the first byte that is 0, and perhaps others behind it. */
