@@ -158,7 +158,7 @@ method("names(Table self) -> list", "The names of the columns, in their order.",
     return copy(self.__names)
 end)
 
-method("column(Table self, str name) -> any", "A column by its name: a tensor, or texts.", function(self, name)
+method("column(Table self, any name) -> any", "A column by its name: a tensor, or texts.", function(self, name)
     return column(self, name, "column")
 end)
 
@@ -249,7 +249,7 @@ local function key_of(c)
     return c, missing and missing:any():item() and missing or nil
 end
 
-method("sort(Table self, str column, *, bool descending=false) -> Table",
+method("sort(Table self, any column, *, bool descending=false) -> Table",
     "The rows in the order of a column, texts by their bytes; what is missing comes last, and equal rows stay in their order.",
     function(self, name, descending)
         local key, missing = key_of(column(self, name, "sort"))
@@ -323,7 +323,7 @@ local Groups = { __name = "Groups" }
 Groups.__index = Groups
 tide._class("Groups", Groups)
 
-method("groupby(Table self, str column) -> Groups", "The rows by the values of a column: t:groupby(\"kind\"):mean(); count, sum, mean, std, min, "
+method("groupby(Table self, any column) -> Groups", "The rows by the values of a column: t:groupby(\"kind\"):mean(); count, sum, mean, std, min, "
     .. "max of the other columns of numbers, one row for each value in its order. Rows without a value are left out.", function(self, name)
         local key, missing = key_of(column(self, name, "groupby"))
         local kept = missing and take(self, missing:logical_not()) or self

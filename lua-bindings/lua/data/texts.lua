@@ -70,9 +70,12 @@ Texts.tolist = declare("tolist(Texts self) -> list", "The texts of all rows; fal
 end)
 
 -- true for the rows whose text is one of the list.
-local function among(self, list)
+local function among(name, self, list)
     local hit = tide.zeros(ncategories(self) + 1, { dtype = tide.bool })
     for _, text in ipairs(list) do
+        if type(text) ~= "string" then
+            fail("%s: a text expected, got %s", name, describe(text))
+        end
         local code = tide._texts_find(self.bytes, self.offsets, text)
         if code then
             hit[code + 1] = true
@@ -81,11 +84,13 @@ local function among(self, list)
     return hit[self.codes + 1]
 end
 
-Texts.eq = declare("eq(Texts self, str text) -> Tensor", "A mask of the rows that are this text: t[t.kind:eq(\"flat\")].", function(self, text)
-    return among(self, { text })
+Texts.eq = declare("eq(Texts self, any text) -> Tensor", "A mask of the rows that are this text: t[t.kind:eq(\"flat\")].", function(self, text)
+    return among("eq", self, { text })
 end)
 
-Texts.isin = declare("isin(Texts self, list texts) -> Tensor", "A mask of the rows that are one of these texts.", among)
+Texts.isin = declare("isin(Texts self, list texts) -> Tensor", "A mask of the rows that are one of these texts.", function(self, list)
+    return among("isin", self, list)
+end)
 
 Texts.isnan = declare("isnan(Texts self) -> Tensor", "A mask of the rows without a text.", function(self) return self.codes:eq(0) end)
 

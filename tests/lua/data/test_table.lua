@@ -48,6 +48,14 @@ t.test("columns_are_added_replaced_and_taken_away_without_a_word_to_other_tables
     t.error_has(function() data.table { { "a" } } end, "columns[1]: {name, column} expected")
 end)
 
+t.test("names_and_texts_are_any_bytes", function()
+    local tbl = data.table { ["a\0b"] = { "x\0y", "x" }, n = { 2, 1 } }
+    t.eq({ tbl["a\0b"][1], tbl:column("a\0b"):eq("x\0y"):tolist(), tbl:sort("a\0b").n:tolist() }, { "x\0y", { true, false }, { 1, 2 } })
+    t.error_has(function() tbl:column(5) end, "column: no column number 5; there are")
+    t.error_has(function() tbl["a\0b"]:eq(5) end, "eq: a text expected, got number 5")
+    t.error_has(function() tbl["a\0b"]:isin { 5 } end, "isin: a text expected, got number 5")
+end)
+
 t.test("rows_are_chosen_by_range_mask_and_numbers", function()
     local tbl = houses()
     local function rooms(part) return part.rooms:tolist() end
