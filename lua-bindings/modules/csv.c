@@ -209,7 +209,7 @@ static void convert_row(lua_State *L, const conversion *c, const tide_csv_cell *
 /* The next row's cells, which are as many as there are columns; false: there is none. */
 static bool next_row(lua_State *L, tide_csv_file *file, tide_csv_reader *r, tide_csv_cell *cells,
                      int64_t *number) {
-    int64_t count;
+    int64_t count = 0;
     if (td_interrupt_check() || tide_csv_next(r, cells, cells ? file->columns : 0, &count, number))
         tide_csv_raise(L, file);
     if (count && count != file->columns)
