@@ -35,6 +35,7 @@
 #include "engine/core/waits.h"
 #include "engine/core/warn.h"
 #include "engine/core/worker.h"
+#include "engine/io/arrow.h"
 #include "engine/io/blocks.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"

@@ -12,6 +12,10 @@
 double td_number_read(const char *text, char **end);
 float td_number_read_single(const char *text, char **end);
 
+/* The double nearest to m * 10^power, ties to even; false where the power is beyond those that it
+ * knows, or the result no normal number: td_number_read knows then. */
+bool td_number_scale(uint64_t m, int64_t power, double *value);
+
 /* The integer that decimal digits write (a sign may stand before them); where it goes on beyond
  * int64, the nearest one. *end is behind the last digit, `text` itself when there is none. */
 int64_t td_number_read_int(const char *text, const char **end);

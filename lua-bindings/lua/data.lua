@@ -3,11 +3,12 @@
 local tide = ...
 local data = { _classes = {} }
 
-for _, part in ipairs { "datasets", "samplers", "collate", "loader", "images", "transforms" } do
+for _, part in ipairs { "datasets", "samplers", "collate", "loader", "images", "transforms", "texts", "table", "tar" } do
     tide._require("data." .. part).open(data)
 end
 tide._document(data, "data", "tide.data", "Data in batches: DataLoader(dataset, {batch_size = 32, shuffle = true, num_workers = 2}); datasets: "
     .. "TensorDataset, ImageFolder, fashion_mnist, mnist, cifar10, cifar100, TextLines, Subset, ConcatDataset, StackDataset, "
     .. "ChainDataset, map, filter, random_split; samplers: RandomSampler, "
-    .. "WeightedRandomSampler, BatchSampler and their kin.")
+    .. "WeightedRandomSampler, BatchSampler and their kin. table: columns by name, of a CSV file or of tensors and texts; tar: "
+    .. "samples in archives.")
 return data

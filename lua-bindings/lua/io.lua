@@ -1,36 +1,11 @@
--- io.lua: tide.io: tables in text (.csv) and NumPy's arrays (.npy, .npz), both ways; what other files hold is files/NAME.lua's. What a cell is (csv.c) and how an
--- array lies in its file (engine/io/npy.c) is not known here; columns, their names and their classes are.
+-- io.lua: tide.io: matrices and tables in text (.csv) and NumPy's arrays (.npy, .npz), both ways; what other files hold is
+-- files/NAME.lua's. What a cell is (csv.c, files/csv.lua) and how an array lies in its file (engine/io/npy.c) is not known
+-- here; columns, their names and their classes are.
 local tide = ...
 local fail, declare, describe = tide._fail, tide._function, tide._describe
+local csv = tide._require "files.csv"
+local find_column = csv.find_column
 local io = {}
-
--- ---- columns by name or number ----
-
--- The number of a column that an option names.
-local function find_column(fname, option, key, names, count)
-    if math.type(key) == "integer" then
-        if key < 1 or key > count then
-            fail("%s: option %s: column %d of %d", fname, option, key, count)
-        end
-        return key
-    elseif type(key) ~= "string" then
-        fail("%s: option %s: names or numbers of columns expected, got %s", fname, option, describe(key))
-    elseif not names then
-        fail("%s: option %s: '%s' is a name, and names come from a header: {header = ...}", fname, option, key)
-    end
-    local found
-    for k, name in ipairs(names) do
-        if name == key and found then
-            fail("%s: option %s: '%s' is the name of columns %d and %d: give the number", fname, option, key, found, k)
-        end
-        found = name == key and k or found
-    end
-    if not found then
-        local known = table.concat(names, ", ", 1, math.min(#names, 12)) .. (#names > 12 and ", ..." or "")
-        fail("%s: option %s: no column '%s'; there are %s", fname, option, key, known)
-    end
-    return found
-end
 
 -- A list of names or numbers, or one of them.
 local function as_list(value)
@@ -166,35 +141,32 @@ local function gather(matrix, codes, places, known, open, names, count)
     return info
 end
 
-local function check_delimiter(fname, delimiter, refused)
-    if #delimiter ~= 1 or string.find(delimiter, "[\n\r]") or refused and string.find(delimiter, refused) then
-        fail('%s: option delimiter: one character expected%s, got "%s"', fname,
-            refused and " that no number holds" or "", delimiter)
-    end
-end
-
 io.read_csv = declare(
-    'read_csv(str path, *, bool header=false, str delimiter=",", str decimal=".", any columns=nil, any classes=nil, '
-    .. "number? missing=nil, dtype? dtype=nil) -> Tensor, table",
+    'read_csv(str path, *, bool? header=nil, str? delimiter=nil, str? decimal=nil, any columns=nil, any classes=nil, '
+    .. "number? missing=nil, dtype? dtype=nil, int(1..)? chunk=nil) -> any, table",
     "A file of numbers as a matrix. With a header or classes a table too: columns by name (numbers, or the numbers of "
     .. "classes from 1 on as int64), names, and classes by column. columns chooses some, by name or number; classes "
     .. "names columns of texts, or gives {name = list of its classes}, as the table has them; missing is put where a "
     .. "cell is empty, NA, null, ?, - or the like. A delimiter of a blank is any run of blanks and tabs; decimal is what "
     .. "stands in front of fractions. Files may be packed by gzip; names and classes that are not UTF-8 are read as "
-    .. "Windows-1252.",
-    function(path, header, delimiter, decimal, columns, classes, missing, dtype)
-        dtype = dtype or tide.default_dtype
-        check_delimiter("read_csv", delimiter)
-        if decimal ~= "." and decimal ~= "," then
-            fail('read_csv: option decimal: "." or "," expected, got "%s"', decimal)
-        elseif decimal == delimiter then
-            fail('read_csv: option decimal: "%s" parts the columns already: {delimiter = ";"} says what else does', decimal)
+    .. "Windows-1252. Without options: no header, commas, points. With chunk = n it is read_table's iterator over tables of n rows.",
+    function(path, header, delimiter, decimal, columns, classes, missing, dtype, chunk)
+        if chunk then
+            for _, option in ipairs { "classes", "missing", "dtype" } do
+                if ({ classes = classes, missing = missing, dtype = dtype })[option] ~= nil then
+                    fail("read_csv: option %s is for a matrix, and chunk gives tables: read_table has options for these", option)
+                end
+            end
+            return csv.chunks("read_csv", path, { header = header, delimiter = delimiter, decimal = decimal, columns = columns, chunk = chunk })
         end
+        header, delimiter, decimal, dtype = header or false, delimiter or ",", decimal or ".", dtype or tide.default_dtype
+        csv.check_letter("read_csv", "delimiter", delimiter)
+        csv.check_decimal("read_csv", decimal, delimiter)
         local _range <close> = tide.profiler.record { "read_csv", kind = "data" }
         if missing and not tide._dtype_holds(dtype, missing) then
             fail("read_csv: option missing: %s does not hold %s", tostring(dtype), tide._number(missing))
         end
-        local file, count, names = tide._csv_open(path, delimiter, header, decimal)
+        local file, count, names = tide._csv_open(path, { delimiter = delimiter, header = header, decimal = decimal }, "read_csv")
         local places = places_of(columns, names, count)
         local known, open = classes_of(classes, names, count)
         local matrix, codes = tide._csv_convert(file, dtype, places, known, open, missing)
@@ -202,6 +174,20 @@ io.read_csv = declare(
             return matrix
         end
         return matrix, gather(matrix, codes, places, known, open, names, count)
+    end)
+
+io.read_table = declare(
+    "read_table(str path, *, bool? header=nil, str? delimiter=nil, str? decimal=nil, str? thousands=nil, any columns=nil, any types=nil, "
+    .. "any missing=nil, str? comment=nil, int(0..) skip=0, int(0..)? rows=nil, int(1..)? chunk=nil) -> any",
+    "A file of columns (CSV, TSV) as a tide.data.table: each column of integers (int64), numbers (float64), true and false (bool) or texts. "
+    .. "Header, delimiter and decimal mark are found where they are not given. types says \"int\", \"float\", \"bool\" or \"text\" of all "
+    .. "columns, or {name = type}; missing words that stand for no value besides those that pandas knows, false that there are none but an "
+    .. "empty cell; comment the letter behind which a line means nothing; skip how many lines come first; rows how many are read. With "
+    .. "chunk = n, for t in read_table(path, {chunk = n}) gives tables of n rows, of the types that the whole file has. Files may be packed by "
+    .. "gzip; texts that are not UTF-8 are read as Windows-1252.",
+    function(path, header, delimiter, decimal, thousands, columns, types, missing, comment, skip, rows, chunk)
+        return csv[chunk and "chunks" or "table"]("read_table", path, { header = header, delimiter = delimiter, decimal = decimal,
+            thousands = thousands, columns = columns, types = types, missing = missing, comment = comment, skip = skip, rows = rows, chunk = chunk })
     end)
 
 -- ---- write_csv ----
@@ -244,7 +230,7 @@ io.write_csv = declare(
         if x.ndim ~= 1 and x.ndim ~= 2 then
             fail("write_csv: x: a matrix or a vector expected, got shape %s", tostring(x.shape))
         end
-        check_delimiter("write_csv", delimiter, '[%w.+"_-]')
+        csv.check_written_delimiter(delimiter)
         x = plain("write_csv", x.ndim == 1 and x:unsqueeze(2) or x)
         local count = x.shape[2]
         if count == 0 then
@@ -298,7 +284,45 @@ io.write_gguf = declare("write_gguf(str path, table tensors, *, table? metadata=
 tide._require("files.images").open(io)
 tide._require("files.wav").open(io)
 
-tide._document(io, "io", "tide.io", "Files of numbers: read_csv, write_csv, load_npy, save_npy, load_npz, save_npz, write_gguf; images: "
-    .. "read_image, decode_image, write_png, write_jpeg; sound: read_audio, write_wav.")
+-- ---- lines ----
+
+io.null = tide._require("files.json").null
+tide._document(io.null, "null", "tide.io.null", "What null in JSON lines is. Example: tide.io.null")
+
+io.read_lines = declare("read_lines(str path) -> function", "The lines of a text without their ends, and their numbers: for line, number in "
+    .. "tide.io.read_lines(path) do. The file may be larger than memory, and packed by gzip.", function(path)
+        return tide._require("files.jsonl").lines("read_lines", path)
+    end)
+
+io.read_jsonl = declare("read_jsonl(str path, *, bool table=false) -> any", "JSON lines: for value, number in tide.io.read_jsonl(path) do gives "
+    .. "the value of each line and the line's number, with tide.io.null for null. With table = true objects become a tide.data.table, their "
+    .. "fields its columns in the order of their names; what is nested is text of JSON there. The file may be packed by gzip.",
+    function(path, as_table)
+        return tide._require("files.jsonl")[as_table and "table" or "values"]("read_jsonl", path)
+    end)
+
+-- ---- archives ----
+
+io.open_tar = declare("open_tar(str path) -> Archive", "An archive of tar whose files are read one by one: #a, a:names(), a:read(name). "
+    .. "tide.data.tar reads samples in a row.", function(path)
+        return tide._require("files.tar").archive(path, "open_tar")
+    end)
+
+-- ---- Arrow's C data interface ----
+
+io.from_arrow = declare("from_arrow(any schema, any array) -> any", "A tensor, or a tide.data.table, of the columns that a host program in C hands "
+    .. "over by the addresses of its struct ArrowSchema and struct ArrowArray, as light userdata. Both are taken, and released when nothing of "
+    .. "them is in use; numbers are not copied. Values that are missing are NaN, or no text.", function(schema, array)
+        return tide._require("files.arrow").read(schema, array)
+    end)
+
+io.to_arrow = declare("to_arrow(any x) -> any", "The structs of Arrow's C data interface of a tensor of one dim or a tide.data.table: s.schema and "
+    .. "s.array are their addresses, as light userdata, for a host program in C, or from_arrow, to take. s releases what nobody took. Numbers "
+    .. "are not copied.", function(x)
+        return tide._require("files.arrow").write(x)
+    end)
+
+tide._document(io, "io", "tide.io", "Files of numbers: read_csv, read_table, write_csv, read_lines, read_jsonl, open_tar, from_arrow, to_arrow, load_npy, "
+    .. "save_npy, load_npz, save_npz, write_gguf; images: read_image, decode_image, write_png, write_jpeg; sound: read_audio, write_wav.")
 
 return io

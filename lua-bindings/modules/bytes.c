@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -47,7 +48,7 @@ static td_status grow(source *s, int64_t size) {
 
 static td_status make_room(source *s) {
     int64_t size = s->handle->tensor->numel;
-    return (int64_t)s->held + 1 < size ? TD_OK : grow(s, size + size / 2);
+    return (int64_t)s->held + TIDE_BYTES_BEHIND < size ? TD_OK : grow(s, size + size / 2);
 }
 
 /* A pipe without a writer yet reads as one that has ended; polling tells them apart. */
@@ -64,7 +65,7 @@ static td_status read_some(source *s, ssize_t *n) {
     td_status status = wait_for_bytes(s);
     if (status)
         return status;
-    size_t room = (size_t)s->handle->tensor->numel - s->held - 1;
+    size_t room = (size_t)s->handle->tensor->numel - s->held - TIDE_BYTES_BEHIND;
     *n = read(s->fd, (char *)s->handle->tensor->data + s->held,
               room < READ_BYTES ? room : READ_BYTES);
     return *n < 0 && errno != EINTR && errno != EAGAIN ? fail_system() : TD_OK;
@@ -78,10 +79,10 @@ static td_status read_open(source *s) {
         return td_fail(TD_EIO, "%s", strerror(EISDIR));
     bool regular = S_ISREG(info.st_mode);
     s->waits = !regular;
-    /* Two bytes more: one tells the end of the file, one is the NUL. */
-    td_status status =
-        grow(s, regular && info.st_size < INT64_MAX - 2 && info.st_size > 0 ? info.st_size + 2
-                                                                            : FIRST_BYTES);
+    /* One byte more tells the end of the file. */
+    td_status status = grow(s, regular && info.st_size < INT64_MAX - FIRST_BYTES && info.st_size > 0
+                                   ? info.st_size + 1 + TIDE_BYTES_BEHIND
+                                   : FIRST_BYTES);
     for (ssize_t n = 1; status == TD_OK && n != 0;) {
         status = make_room(s);
         if (status == TD_OK)
@@ -101,7 +102,7 @@ static td_status unpack_piece(source *to, z_stream *z, bool *end) {
         status = td_interrupt_check();
     if (status)
         return status;
-    size_t room = (size_t)to->handle->tensor->numel - to->held - 1;
+    size_t room = (size_t)to->handle->tensor->numel - to->held - TIDE_BYTES_BEHIND;
     z->next_out = (unsigned char *)to->handle->tensor->data + to->held;
     z->avail_out = room < READ_BYTES ? (unsigned)room : READ_BYTES;
     unsigned before = z->avail_out;
@@ -162,6 +163,57 @@ static td_status read_path(source *s, const char *path) {
     return status;
 }
 
+/* ---- mapping ---- */
+
+enum { MAP_FROM = 1 << 16, MAGIC = 3 };
+
+static void unmap(void *owner, void *data) {
+    munmap(data, (size_t)(uintptr_t)owner);
+}
+
+/* The file's pages in front of one of zeros, where a NUL is behind the last byte. */
+static td_status map_pages(int fd, size_t size, td_tensor **out) {
+    size_t whole = size + (size_t)sysconf(_SC_PAGESIZE);
+    char *at = mmap(NULL, whole, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return td_fail(TD_ENOMEM, "out of memory");
+    td_status status = TD_OK;
+    if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
+        MAP_FAILED)
+        status = fail_system();
+    int64_t n = (int64_t)size;
+    if (status == TD_OK)
+        status = td_tensor_from_memory(TD_U8, 1, &n, at, unmap, (void *)(uintptr_t)whole, out);
+    if (status)
+        munmap(at, whole);
+    return status;
+}
+
+/* Is it a large file as it is? */
+static bool is_mappable(int fd, size_t *size) {
+    struct stat info;
+    unsigned char magic[MAGIC];
+    if (fstat(fd, &info) || !S_ISREG(info.st_mode) || info.st_size < MAP_FROM ||
+        pread(fd, magic, MAGIC, 0) != MAGIC)
+        return false;
+    *size = (size_t)info.st_size;
+    return memcmp(magic, "\x1F\x8B\x08", MAGIC) != 0;
+}
+
+char *tide_map_bytes(lua_State *L, const char *path, const char *fname, size_t *held) {
+    tide_handle *handle = tide_push_handle(L);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    bool mapped =
+        fd >= 0 && is_mappable(fd, held) && map_pages(fd, *held, &handle->tensor) == TD_OK;
+    if (fd >= 0)
+        close(fd);
+    if (mapped)
+        return handle->tensor->data;
+    lua_pop(L, 1);
+    return tide_read_bytes(L, path, fname, held);
+}
+
 char *tide_read_bytes(lua_State *L, const char *path, const char *fname, size_t *held) {
     source s = {.L = L, .handle = tide_push_handle(L)};
     td_status status = read_path(&s, path);
@@ -172,7 +224,8 @@ char *tide_read_bytes(lua_State *L, const char *path, const char *fname, size_t 
     if (status)
         tide_error(L, "%s: cannot read '%s': %s", fname, path, td_error_message());
     char *text = s.handle->tensor->data;
-    text[ *held = s.held] = 0;
+    memset(text + s.held, 0, TIDE_BYTES_BEHIND);
+    *held = s.held;
     return text;
 }
 

@@ -5,9 +5,16 @@
 
 #include "lua-bindings/state/state.h"
 
-/* Push the handle of a uint8 tensor that holds them, unpacked where gzip packed them, `*held` and a
- * NUL behind; borrowed from it.
+/* NULs behind the last byte. */
+enum { TIDE_BYTES_BEHIND = 8 };
+
+/* Push the handle of a uint8 tensor that holds them, unpacked where gzip packed them, `*held` and
+ * NULs behind; borrowed from it.
  * Raises where the file can't be read; the message begins with `fname`. */
 char *tide_read_bytes(lua_State *L, const char *path, const char *fname, size_t *held);
+
+/* The same, mapped where that can be: a private copy of the file's pages. Another program that cuts
+ * the file short meanwhile ends the process. */
+char *tide_map_bytes(lua_State *L, const char *path, const char *fname, size_t *held);
 
 #endif

@@ -6,10 +6,13 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/number.h"
 #include "lua-bindings/call/args.h"
+#include "lua-bindings/modules/csv_columns.h"
 #include "lua-bindings/modules/csv_number.h"
 #include "lua-bindings/modules/modules.h"
+#include "lua-bindings/modules/texts.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,17 +23,23 @@ typedef struct text {
     size_t len;
 } text;
 
-/* The texts of a column's classes; none where it holds numbers. */
+/* Elements in the CPU's memory, and the texts of a column's classes; none where it holds numbers.
+ */
 typedef struct column {
+    const char *at;
+    size_t step; /* bytes from an element to the next */
+    td_dtype dtype;
     const text *classes;
     int64_t n;
 } column;
 
 typedef struct writer {
-    const td_tensor *x; /* contiguous, two dims, on the CPU */
     char delimiter;
     const text *names; /* of the columns; NULL: no header */
-    const column *columns;
+    column *columns;
+    int64_t rows, ncolumns;
+    bool table;           /* values may be missing, and booleans are words */
+    tide_csv_rules rules; /* of a table: the words that would be read as missing */
     td_draft *draft;
     size_t held;
     char bytes[BUFFER];
@@ -58,7 +67,8 @@ static td_status put(writer *w, const char *at, size_t n) {
 /* ---- cells ---- */
 
 static bool needs_quotes(const writer *w, text t) {
-    if (t.len == 0 || memchr(t.at, w->delimiter, t.len) || memchr(t.at, '"', t.len) ||
+    if (t.len == 0 || (w->table && tide_csv_is_missing(&w->rules, t.at, t.len)) ||
+        memchr(t.at, w->delimiter, t.len) || memchr(t.at, '"', t.len) ||
         memchr(t.at, '\r', t.len) || memchr(t.at, '\n', t.len) || memchr(t.at, '\t', t.len))
         return true;
     char first = t.at[0], last = t.at[t.len - 1];
@@ -86,7 +96,8 @@ static void digits_of(td_dtype dtype, int *least, int *most) {
 }
 
 /* The shortest text that reads back as the element; its length. */
-static int number_text(td_dtype dtype, const char *element, char out[static NUMBER]) {
+static int number_text(td_dtype dtype, const char *element,
+                       char out[static NUMBER + TIDE_CSV_BEHIND]) {
     int least, most, n;
     double back, value = td_load_double(dtype, element);
     if (!td_dtype_is_float(dtype))
@@ -94,6 +105,7 @@ static int number_text(td_dtype dtype, const char *element, char out[static NUMB
     if (!isfinite(value))
         return snprintf(out, NUMBER, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
     digits_of(dtype, &least, &most);
+    memset(out, 0, NUMBER + TIDE_CSV_BEHIND);
     do {
         n = td_number_print(out, NUMBER, "%.*g", least, value);
         if (tide_csv_store(dtype, out, out + n, &back) == TIDE_CSV_OK &&
@@ -105,7 +117,7 @@ static int number_text(td_dtype dtype, const char *element, char out[static NUMB
 
 static td_status put_class(writer *w, const column *c, const char *element, int64_t row,
                            int64_t k) {
-    double value = td_load_double(w->x->dtype, element);
+    double value = td_load_double(c->dtype, element);
     if (!(value >= 1 && value <= (double)c->n) || value != floor(value))
         return td_fail(TD_EVALUE, "row %lld, column %lld: %g is no number of its %lld classes",
                        (long long)row + 1, (long long)k + 1, isnan(value) ? NAN : value,
@@ -113,21 +125,30 @@ static td_status put_class(writer *w, const column *c, const char *element, int6
     return put_text(w, c->classes[(int64_t)value - 1]);
 }
 
+/* A value that is missing is an empty cell; a line must not be empty. */
+static bool is_gap(const writer *w, const column *c, const char *element) {
+    double value = td_load_double(c->dtype, element);
+    return w->table && (c->classes ? value == 0 : isnan(value));
+}
+
 static td_status put_cell(writer *w, int64_t row, int64_t k) {
-    char out[NUMBER];
+    char out[NUMBER + TIDE_CSV_BEHIND];
     const column *c = &w->columns[k];
-    const char *element =
-        (const char *)w->x->data + (size_t)(row * w->x->sizes[1] + k) * td_dtype_size(w->x->dtype);
+    const char *element = c->at + (size_t)row * c->step;
+    if (is_gap(w, c, element))
+        return w->ncolumns == 1 ? put(w, "NA", 2) : TD_OK;
     if (c->classes)
         return put_class(w, c, element, row, k);
-    return put(w, out, (size_t)number_text(w->x->dtype, element, out));
+    if (w->table && c->dtype == TD_BOOL)
+        return *element ? put(w, "true", 4) : put(w, "false", 5);
+    return put(w, out, (size_t)number_text(c->dtype, element, out));
 }
 
 /* ---- lines ---- */
 
 static td_status put_header(writer *w) {
     td_status status = TD_OK;
-    for (int64_t k = 0; w->names && k < w->x->sizes[1]; k++) {
+    for (int64_t k = 0; w->names && k < w->ncolumns; k++) {
         if (k)
             TD_TRY(put(w, &w->delimiter, 1));
         TD_TRY(put_text(w, w->names[k]));
@@ -140,8 +161,8 @@ done:
 
 static td_status put_rows(writer *w) {
     td_status status = TD_OK;
-    for (int64_t row = 0; row < w->x->sizes[0]; row++) {
-        for (int64_t k = 0; k < w->x->sizes[1]; k++) {
+    for (int64_t row = 0; row < w->rows; row++) {
+        for (int64_t k = 0; k < w->ncolumns; k++) {
             if (k)
                 TD_TRY(put(w, &w->delimiter, 1));
             TD_TRY(put_cell(w, row, k));
@@ -184,13 +205,37 @@ static const text *push_texts(lua_State *L, int64_t *n) {
     return texts;
 }
 
-/* The columns' classes; those of each stay alive in the table at `kept`. */
-static const column *push_columns(lua_State *L, int classes, int64_t n, int kept) {
+/* The texts of the list at the top, or of the tensors {bytes, offsets} that it holds; replaced by
+ * what keeps them. */
+static const text *push_classes(lua_State *L, int64_t *n) {
+    int list = lua_gettop(L);
+    if (lua_rawgeti(L, list, 1) != LUA_TUSERDATA) {
+        lua_settop(L, list);
+        return push_texts(L, n);
+    }
+    lua_rawgeti(L, list, 2);
+    tide_texts t = tide_check_texts(L, list + 1, list + 2);
+    text *texts = lua_newuserdatauv(L, (size_t)(t.n + 1) * sizeof *texts, 2);
+    for (int64_t k = 0; k < t.n; k++)
+        texts[k] = (text){t.bytes + t.offsets[k], (size_t)(t.offsets[k + 1] - t.offsets[k])};
+    lua_pushvalue(L, -3);
+    lua_setiuservalue(L, -2, 1);
+    lua_pushvalue(L, -2);
+    lua_setiuservalue(L, -2, 2);
+    lua_replace(L, list + 1);
+    lua_settop(L, list + 1);
+    *n = t.n;
+    return texts;
+}
+
+/* n columns without elements; the classes of each, in the table at `classes`, stay alive in that at
+ * `kept`. */
+static column *push_columns(lua_State *L, int classes, int64_t n, int kept) {
     column *columns = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *columns, 0);
     for (int64_t k = 0; k < n; k++) {
         columns[k] = (column){.classes = NULL};
         if (lua_rawgeti(L, classes, k + 1) == LUA_TTABLE) {
-            columns[k].classes = push_texts(L, &columns[k].n);
+            columns[k].classes = push_classes(L, &columns[k].n);
             lua_rawseti(L, kept, k + 1);
         }
         lua_pop(L, 1);
@@ -198,31 +243,31 @@ static const column *push_columns(lua_State *L, int classes, int64_t n, int kept
     return columns;
 }
 
-static bool is_plain(const td_tensor *x) {
-    return x->layout == TD_STRIDED && x->ndim == 2 && x->contiguous &&
+static bool is_plain(const td_tensor *x, int ndim) {
+    return x->layout == TD_STRIDED && x->ndim == ndim && x->contiguous &&
            td_tensor_device(x).type == TD_CPU;
 }
 
-/* _csv_write(path, x, delimiter, names or nil, {column = list of its classes}) */
-static int write_csv(lua_State *L) {
-    const char *path = luaL_checkstring(L, 1);
-    char delimiter = *luaL_checkstring(L, 3);
+/* Arguments of both functions. */
+enum { AT_PATH = 1, AT_ELEMENTS, AT_DELIMITER, AT_NAMES, AT_CLASSES, AT_MISSING, AT_KEPT };
+
+/* Push a writer of n columns, whose elements are still to be said. */
+static writer *push_writer(lua_State *L, int64_t n) {
     int64_t nnames = 0;
-    luaL_checktype(L, 5, LUA_TTABLE);
-    lua_settop(L, 5);
-    const td_tensor *x = tide_hold_tensor(L, 2, "write_csv");
-    luaL_argcheck(L, is_plain(x), 2, "a row-major matrix on the CPU expected");
-    lua_newtable(L);
-    const column *columns = push_columns(L, 5, x->sizes[1], lua_gettop(L));
+    column *columns = push_columns(L, AT_CLASSES, n, AT_KEPT);
     writer *w = lua_newuserdatauv(L, sizeof *w, 0);
-    lua_pushvalue(L, 4);
-    w->names = lua_isnil(L, 4) ? NULL : push_texts(L, &nnames);
+    memset(w, 0, offsetof(writer, bytes));
+    lua_pushvalue(L, AT_NAMES);
+    w->names = lua_isnil(L, AT_NAMES) ? NULL : push_texts(L, &nnames);
     w->columns = columns;
-    w->delimiter = delimiter;
-    w->draft = NULL;
-    w->held = 0;
-    w->x = x;
-    luaL_argcheck(L, !w->names || nnames == x->sizes[1], 4, "a name for each column expected");
+    w->ncolumns = n;
+    w->delimiter = *luaL_checkstring(L, AT_DELIMITER);
+    luaL_argcheck(L, !w->names || nnames == n, AT_NAMES, "a name for each column expected");
+    return w;
+}
+
+static int write_whole(lua_State *L, writer *w) {
+    const char *path = luaL_checkstring(L, AT_PATH);
     tide_enter_engine(TIDE_STATE(L));
     td_status status = write_file(w, path);
     if (status == TD_EINTR)
@@ -234,7 +279,65 @@ static int write_csv(lua_State *L) {
     return 0;
 }
 
+/* _csv_write(path, x, delimiter, names or nil, {column = list of its classes}) */
+static int write_csv(lua_State *L) {
+    luaL_checktype(L, AT_CLASSES, LUA_TTABLE);
+    lua_settop(L, AT_MISSING);
+    lua_newtable(L);
+    const td_tensor *x = tide_hold_tensor(L, AT_ELEMENTS, "write_csv");
+    luaL_argcheck(L, is_plain(x, 2), AT_ELEMENTS, "a row-major matrix on the CPU expected");
+    writer *w = push_writer(L, x->sizes[1]);
+    size_t size = td_dtype_size(x->dtype);
+    w->rows = x->sizes[0];
+    for (int64_t k = 0; k < w->ncolumns; k++) {
+        w->columns[k].at = (const char *)x->data + (size_t)k * size;
+        w->columns[k].step = (size_t)w->ncolumns * size;
+        w->columns[k].dtype = x->dtype;
+    }
+    return write_whole(L, w);
+}
+
+/* The words that are read as missing, whose list stays on the stack. */
+static void set_missing(lua_State *L, writer *w) {
+    int64_t n;
+    lua_pushvalue(L, AT_MISSING);
+    const text *words = push_texts(L, &n);
+    tide_csv_text *known = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *known, 0);
+    for (int64_t k = 0; k < n; k++)
+        known[k] = (tide_csv_text){words[k].at, words[k].len, 0};
+    tide_csv_set_missing(&w->rules, known, (int)n);
+    w->table = true;
+}
+
+/* _csv_write_columns(path, {tensor of each column}, delimiter, names or nil, {column = list of its
+ * texts}, words that are read as missing) */
+static int write_columns(lua_State *L) {
+    luaL_checktype(L, AT_ELEMENTS, LUA_TTABLE);
+    luaL_checktype(L, AT_CLASSES, LUA_TTABLE);
+    luaL_checktype(L, AT_MISSING, LUA_TTABLE);
+    lua_settop(L, AT_MISSING);
+    lua_newtable(L);
+    int64_t n = (int64_t)lua_rawlen(L, AT_ELEMENTS);
+    writer *w = push_writer(L, n);
+    set_missing(L, w);
+    for (int64_t k = 0; k < n; k++) {
+        luaL_checkstack(L, 4, NULL);
+        lua_rawgeti(L, AT_ELEMENTS, (lua_Integer)k + 1);
+        const td_tensor *x = tide_hold_elements(L, lua_gettop(L), "write_csv");
+        luaL_argcheck(L, is_plain(x, 1) && (k == 0 || x->sizes[0] == w->rows), AT_ELEMENTS,
+                      "tensors of one dim and one length on the CPU expected");
+        w->rows = x->sizes[0];
+        w->columns[k].at = x->data;
+        w->columns[k].step = td_dtype_size(x->dtype);
+        w->columns[k].dtype = x->dtype;
+        lua_rawsetp(L, AT_KEPT, x);
+        lua_pop(L, 1);
+    }
+    return write_whole(L, w);
+}
+
 void tide_open_csv_write(lua_State *L) {
-    static const luaL_Reg functions[] = {{"_csv_write", write_csv}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"_csv_write", write_csv}, {"_csv_write_columns", write_columns}, {NULL, NULL}};
     tide_set_functions(L, functions);
 }

@@ -255,9 +255,14 @@ int luaopen_tide(lua_State *L) {
     tide_open_sizes(L);
     tide_open_printing(L);
     tide_open_generators(L);
+    tide_open_csv_file(L);
     tide_open_csv(L);
+    tide_open_csv_table(L);
     tide_open_csv_write(L);
     tide_open_bytes(L);
+    tide_open_texts(L);
+    tide_open_arrow(L);
+    tide_open_stream(L);
     tide_open_npy(L);
     tide_open_samples(L);
     tide_open_npz(L);

@@ -1,8 +1,11 @@
 /* npy.c: NumPy's files as tensors and back, for lua/io.lua. */
 #include "engine/io/npy.h"
 
+#include "lua-bindings/call/args.h"
 #include "lua-bindings/modules/bytes.h"
 #include "lua-bindings/modules/modules.h"
+
+#include <string.h>
 
 static int fail(lua_State *L, const char *fname, const char *path, td_status status) {
     if (status == TD_EINTR)
@@ -28,6 +31,38 @@ static int read_npy(lua_State *L) {
     return lua_gettop(L) - first;
 }
 
+/* _npy_decode(bytes): the array that a file of these bytes holds; nil and what is wrong. */
+static int decode_npy(lua_State *L) {
+    size_t held, at = 0;
+    const char *bytes = luaL_checklstring(L, 1, &held);
+    int64_t size = (int64_t)held;
+    tide_handle *handle = tide_push_handle(L), *out = tide_push_handle(L);
+    TIDE_CHECK(L, td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &size, &handle->tensor));
+    memcpy(handle->tensor->data, bytes, held);
+    td_status status = td_npy_read(handle->tensor, held, &at, &out->tensor);
+    if (status == TD_EINTR)
+        tide_raise(L);
+    if (status == TD_OK)
+        return 1;
+    lua_pushnil(L);
+    lua_pushstring(L, td_error_message());
+    return 2;
+}
+
+/* _npy_encode(x): the bytes of a file that holds x, which lies row by row on the CPU. */
+static int encode_npy(lua_State *L) {
+    char header[TD_NPY_HEADER];
+    const td_tensor *x = tide_hold_elements(L, 1, "write_tar");
+    if (!td_npy_holds(x))
+        return tide_error(L, "write_tar: a row-major tensor of a dtype that NumPy has expected");
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    luaL_addlstring(&b, header, td_npy_header(x, header));
+    luaL_addlstring(&b, x->data, (size_t)x->numel * td_tensor_itemsize(x));
+    luaL_pushresult(&b);
+    return 1;
+}
+
 /* _npy_write(path, x, fname): x lies row by row on the CPU. */
 static int write_npy(lua_State *L) {
     const char *path = luaL_checkstring(L, 1), *fname = luaL_checkstring(L, 3);
@@ -46,7 +81,10 @@ static int write_npy(lua_State *L) {
 }
 
 void tide_open_npy(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"_npy_read", read_npy}, {"_npy_write", write_npy}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_npy_read", read_npy},
+                                         {"_npy_write", write_npy},
+                                         {"_npy_decode", decode_npy},
+                                         {"_npy_encode", encode_npy},
+                                         {NULL, NULL}};
     tide_set_functions(L, functions);
 }

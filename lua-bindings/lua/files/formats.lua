@@ -8,7 +8,7 @@ local formats = {}
 local HEAD <const>, SHOWN <const> = 4096, 8
 
 -- The first that matches reads the file; what says little about itself stands last.
-local NAMES = { "npy", "gguf", "torch", "npz", "t7", "images", "wav", "shards", "idx", "cifar", "safetensors" }
+local NAMES = { "npy", "gguf", "torch", "npz", "t7", "images", "wav", "shards", "tar", "idx", "cifar", "safetensors", "csv", "jsonl" }
 
 -- What files begin with that nobody here reads, and what may be done.
 local foreign = {

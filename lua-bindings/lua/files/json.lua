@@ -15,6 +15,11 @@ function json.list(t)
     return t
 end
 
+--- is_list(t): was it made by list, or read as an array?
+function json.is_list(t)
+    return lists[t] ~= nil
+end
+
 local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
 
 -- "</" is written apart, so that no text ends a script that holds the JSON.

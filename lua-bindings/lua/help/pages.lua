@@ -288,6 +288,44 @@ scheduler's step comes behind the epoch:
 tide.optim.lr_scheduler.CosineAnnealingLR(opt, 50). Loops over single numbers
 are slow in any language: for i = 1, n do x[i] = ... end is better one
 operator over all, and tide --advise FILE says where.
+## tables
+A CSV or TSV file becomes a table: columns by name, each of integers, numbers,
+true and false, or texts. Header, delimiter and decimal mark are found; an empty
+cell, NA and the like are missing: NaN, or no text. ?tide.io.read_table has the
+options, for files packed by gzip, with comments, larger than memory (chunk).
+
+> path = os.tmpname()
+> f = io.open(path, "w") f:write("area,kind,price\n50,flat,100\n80,house,\n65,flat,140\n") f:close();
+> t = tide.data.table(path)
+> t
+    area  kind     price
+   int64  text   float64
+1     50  flat       100
+2     80  house        -
+3     65  flat       140
+3 rows, 3 columns
+> t.area:max():item()
+80
+> t[2].kind
+"house"
+
+Rows by a mask, by numbers or as a range are tables again; so are sort, select,
+head, describe and groups. A new column is assigned, nil takes one away.
+
+> #t[t.kind:eq("flat")], #t[{1, 2}]
+2  2
+> t.per_area = t.price / t.area
+> t:groupby("kind"):mean().price:tolist()
+{120.0, nan}
+> t:to_tensor({"area", "price"}).shape
+(3, 2)
+> t:sort("area"):write_csv(path)
+
+A loader takes a table, and its batches are tables of columns:
+for batch in tide.data.DataLoader(t, {batch_size = 2}) do ... batch.area ... end.
+JSON lines (tide.io.read_jsonl) and columns of a host program in C
+(tide.io.from_arrow) become tables too; tide.data.tar reads samples from
+archives.
 ## print
 A script's print is Lua's: of a table it shows the address. tide.print shows
 what tables hold, and so does print at the prompt. A number of a tensor has a

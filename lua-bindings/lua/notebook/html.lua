@@ -129,6 +129,17 @@ end
 local TABLE = "border-collapse:collapse;text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums;"
     .. "font-family:var(--jp-code-font-family,monospace);font-size:90%;margin:0"
 
+--- scrolling(rows): a table of such rows, which scrolls where it is large.
+function html.scrolling(rows)
+    return string.format("<div style=\"max-height:28em;max-width:100%%;overflow:auto\"><table cellpadding=\"3\" style=\"%s\">%s</table></div>",
+        TABLE, rows)
+end
+
+--- caption(text): what stands under a table; text is no HTML.
+function html.caption(text)
+    return string.format("<div style=\"opacity:0.6;font-size:90%%;font-family:var(--jp-code-font-family,monospace)\">%s</div>", escape(text))
+end
+
 -- A table of a tensor with two dims, or one.
 local function grid(x, options)
     local line = x:dim() == 1
@@ -148,8 +159,7 @@ local function grid(x, options)
             lines[k] = "<tr><th>⋮</th></tr>"
         end
     end
-    return string.format("<div style=\"max-height:28em;max-width:100%%;overflow:auto\"><table cellpadding=\"3\" style=\"%s\">%s<tbody>%s"
-        .. "</tbody></table></div>", TABLE, header_html(across), table.concat(lines))
+    return html.scrolling(string.format("%s<tbody>%s</tbody>", header_html(across), table.concat(lines)))
 end
 
 -- "float32 (2, 3) cpu", with what autograd says of it.
@@ -228,8 +238,7 @@ end
 --- tensor(x, options): options.stats, options.heatmap.
 function html.tensor(x, options)
     local function make()
-        local caption = string.format(("<div style=\"opacity:0.6;font-size:90%%;font-family:var(--jp-code-font-family,monospace)\">%s</div>")
-            , escape(describe(x)))
+        local caption = html.caption(describe(x))
         local y = x:detach()
         y = y.layout ~= "strided" and y:to_dense() or y
         if y:numel() == 0 then

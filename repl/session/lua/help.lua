@@ -19,7 +19,7 @@ Tide: tensors, gradients and networks, in Lua 5.4. Everything counts from 1.
   loss:item()                                      the number in a tensor
 
 ?name     what a name is: ?tide, ?tide.conv2d, ?x; ??name shows its source too
-?page     ?nn.Module (a layer of one's own), ?indexing, ?newaxis, ?options, ?dtype, ?shapes, ?loops (batches), ?pytorch
+?page     ?nn.Module (a layer of one's own), ?indexing, ?newaxis, ?options, ?dtype, ?shapes, ?loops (batches), ?tables, ?files, ?pytorch
 / words   /conv stride: what has these words in its name or doc; ?tide.*conv*, *int*? names by a pattern
 Tab       what may stand here        %lsmagic  commands of the session (%who, %timeit, ...)
 _, __     the last two values        Out[n], In[n]  the value and the text of an input

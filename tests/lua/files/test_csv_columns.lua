@@ -238,7 +238,7 @@ end)
 t.test("the_parts_in_c_believe_nobody", function()
     local function open()
         put("1,2\n3,4\n")
-        return (tide._csv_open(path, ",", false, "."))
+        return (tide._csv_open(path, { delimiter = ",", header = false, decimal = "." }, "read_csv"))
     end
     for _, places in ipairs { { 7, 9 }, { 2 }, { -1, 1 }, { 0 }, { 1 << 62 } } do
         t.is_true(not pcall(tide._csv_convert, open(), tide.float32, places, {}, {}))
