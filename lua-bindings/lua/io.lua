@@ -190,7 +190,7 @@ io.read_csv = declare(
         elseif decimal == delimiter then
             fail('read_csv: option decimal: "%s" parts the columns already: {delimiter = ";"} says what else does', decimal)
         end
-        local _range <close> = tide.profiler.record { "read_csv", kind = "data" }
+        local _range <close> = tide._stage_enter("read", path, "read_csv")
         if missing and not tide._dtype_holds(dtype, missing) then
             fail("read_csv: option missing: %s does not hold %s", tostring(dtype), tide._number(missing))
         end

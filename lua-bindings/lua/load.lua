@@ -32,7 +32,7 @@ return tide._function("load(str path, *, device? device=nil, bool map=true, devi
     .. "device; weights_only changes nothing: no file can run code.",
     function(path, device, map, map_location)
         device = device or map_location
-        local _range <close> = tide.profiler.record { "load", kind = "data" }
+        local _range <close> = tide._stage_enter("read", path, "load")
         if string.find(path, "%.npy$") then
             return tide._require("files.numpy").load(path, device, "load")
         elseif string.find(path, "%.npz$") then

@@ -263,6 +263,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_foreach(L);
     tide_open_optim(L);
     tide_open_profiler(L);
+    tide_open_stages(L);
     tide_open_image(L);
     tide_open_watched(L);
     tide_open_cuda(L);

@@ -33,6 +33,7 @@ void tide_open_checkpoint(lua_State *L);
 void tide_open_foreach(lua_State *L);
 void tide_open_optim(lua_State *L);
 void tide_open_profiler(lua_State *L);
+void tide_open_stages(lua_State *L);
 void tide_open_doctor(lua_State *L);
 void tide_open_image(lua_State *L);
 /* Of Lua's library, not of the table: collections and files that are read are recorded. */
