@@ -19,9 +19,12 @@ local function doing(what)
         stage and string.format(", stage \"%s\"", stage) or "")
 end
 
--- fn() whose error becomes a text with what was being done; in a worker with the lines it came by.
+-- fn() whose error becomes a text with what was being done; in a worker with the lines it came by. Lua hands an error for want
+-- of memory to no handler.
 local function guarded(source, what, fn)
-    return xpcall(fn, function(message)
+    local heard = false
+    local ok, text = xpcall(fn, function(message)
+        heard = true
         if type(message) ~= "string" then
             local meta = getmetatable(message)
             message = type(meta) == "table" and meta.__tostring and tostring(message) or tide._describe(message)
@@ -29,6 +32,7 @@ local function guarded(source, what, fn)
         message = string.format("%s: %s", doing(what), message)
         return source.worker and debug.traceback(message, 2) or message
     end)
+    return ok, ok and text or heard and text or string.format("%s: %s", doing(what), tostring(text))
 end
 
 -- Random numbers of a sample; math.random's are a worker's own there, but the script's here.
