@@ -117,6 +117,13 @@ local function read(steps)
 end
 
 local function new(steps, text)
+    if type(steps) == "table" and getmetatable(steps) == nil and steps[1] ~= nil then -- progress{3, text = "bar"}
+        local options = {}
+        for key, value in next, steps do
+            options[key] = key ~= 1 and value or nil
+        end
+        return tide.progress(steps[1], options)
+    end
     local n, first, loader = read(steps)
     count = count + 1
     local frontend = tide._frontend and tide._frontend() or {}
