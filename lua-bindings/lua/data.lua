@@ -3,10 +3,12 @@
 local tide = ...
 local data = { _classes = {} }
 
-for _, part in ipairs { "datasets", "samplers", "collate", "loader" } do
+for _, part in ipairs { "datasets", "samplers", "collate", "views", "loader" } do
     tide._require("data." .. part).open(data)
 end
 tide._document(data, "data", "tide.data", "Data in batches: DataLoader(dataset, {batch_size = 32, shuffle = true, num_workers = 2}); datasets: "
-    .. "TensorDataset, Subset, ConcatDataset, StackDataset, ChainDataset, map, filter, random_split; samplers: RandomSampler, "
+    .. "TensorDataset, Subset, ConcatDataset, StackDataset, ChainDataset, map, filter, zip, batch, shuffle, random_split, and any object with get(self, i) and a length or "
+    .. "with iter(self); get_into(self, i, row) writes a sample's first value into its row of the batch and returns the others, get_batch(self, "
+    .. "indices) gives whole batches, sharded = true says that iter shares itself out by get_worker_info(); samplers: RandomSampler, "
     .. "WeightedRandomSampler, BatchSampler and their kin.")
 return data

@@ -265,3 +265,42 @@ t.test("rows_are_taken_from_the_tensor_by_the_batch", function()
         t.eq(tostring(rows.shape), "(4, 131072)")
     end
 end)
+
+t.test("views_zip_batch_and_shuffle_what_they_look_at", function()
+    local function flat(dataset, workers, options)
+        local own, list = { batch_size = false, num_workers = workers, seed = 1 }, {}
+        for key, value in pairs(options or {}) do
+            own[key] = value
+        end
+        local loader <close> = data.DataLoader(dataset, own)
+        for a, b in loader do
+            list[#list + 1] = { tide.is_tensor(a) and a:tolist() or a, tide.is_tensor(b) and b:tolist() or b }
+        end
+        return list
+    end
+    for workers = 0, 2 do
+        t.eq(flat(data.zip(numbers(3), { "a", "b", "c", "d" }), workers), { { 1, "a" }, { 2, "b" }, { 3, "c" } })
+        t.eq(flat(data.zip(count_to(3), { "a", "b" }), workers), { { 1, "a" }, { 2, "b" } })
+        t.eq(flat(data.batch(data.zip(numbers(5), numbers(5)), 2), workers), { { { 1, 2 }, { 1, 2 } }, { { 3, 4 }, { 3, 4 } }, { { 5 }, { 5 } } })
+        t.eq(#flat(data.batch(numbers(5), 2, true), workers), 2)
+        t.eq(flat(data.batch(count_to(3), 2), workers), { { { 1, 2 } }, { { 3 } } })
+        t.eq(flat(data.batch(count_to(3), 2, { drop_last = true }), workers), { { { 1, 2 } } })
+        local order, row = flat(data.shuffle(numbers(20), { seed = 3 }), workers), flat(data.shuffle(count_to(20), { buffer = 8 }), workers)
+        t.eq(order, flat(data.shuffle(numbers(20), { seed = 3 }), 0))
+        t.eq(row, flat(data.shuffle(count_to(20), { buffer = 8 }), 0), "whatever the number of workers")
+        for _, list in ipairs { order, row } do
+            local sorted, moved = {}, 0
+            for k, sample in ipairs(list) do
+                sorted[k], moved = sample[1], moved + (sample[1] ~= k and 1 or 0)
+            end
+            t.is_true(moved > 5)
+            table.sort(sorted)
+            t.eq(sorted, numbers(20))
+        end
+    end
+    t.is_true(flat(data.shuffle(count_to(20)), 0)[1][1] <= 20)
+    t.error_has(function() data.shuffle(count_to(3), { seed = 1 }) end, "seed does not go with it")
+    t.error_has(function() data.zip(3) end, "expected a dataset")
+    t.eq({ #data.zip(numbers(3), numbers(2)), #data.batch(numbers(5), 2), tostring(data.batch(numbers(5), 2)) }, { 2, 3, "Batched(3)" })
+    t.eq(data.zip(numbers(3), numbers(2)):get(-1), 2)
+end)
