@@ -44,6 +44,13 @@ typedef struct td_queues {
     void *(*pin)(size_t bytes);
     void (*unpin)(void *memory);
     bool (*is_pinned)(const void *memory);
+    /* Copy from memory that `pin` gave to a new block of the stream's, and return at once: the copy
+     * follows what the stream was given so far, beside what it is given from now on; who uses the
+     * block waits for it. `unpin` may come before it was read, writing may not: is_read says.
+     * *done: false where it can't be so (other memory; work is recorded), and nothing was done. */
+    td_status (*upload_later)(td_stream stream, void *dst, const void *memory, size_t bytes,
+                              bool *done);
+    bool (*is_read)(const void *memory);
 
     /* Between the two what a stream is given is recorded. Its memory stays the graph's. */
     td_status (*graph_begin)(td_stream stream);

@@ -35,6 +35,8 @@ static td_status copy_bytes(td_stream stream, void *dst, const void *src, size_t
                             enum cudaMemcpyKind kind) {
     cudaStream_t s;
     td_status status = td_cuda_enter(stream, &s);
+    if (status == TD_OK)
+        status = td_cuda_use_memory(stream, kind == cudaMemcpyHostToDevice ? dst : src);
     if (status == TD_OK && bytes > 0)
         status = td_cuda_status(cudaMemcpyAsync(dst, src, bytes, kind, s), "copying");
     return status;

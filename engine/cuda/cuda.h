@@ -74,6 +74,25 @@ void td_cuda_keep_blocks(td_stream stream, bool keep);
  * before that work is done. */
 void td_cuda_use(td_stream stream, const td_tensor *x);
 
+/* Work given to `later` from now on begins when what `earlier` was given so far is done. Fails
+ * where the device has failed, as all else does then. */
+td_status td_cuda_order(td_stream earlier, td_stream later);
+/* Stream `side` was just given a copy into a block of `owner`'s: whatever stream uses the block, or
+ * gets it next, begins behind that. */
+td_status td_cuda_note_copy(td_stream owner, td_stream side, const void *block,
+                            size_t bytes) TD_MUST_CHECK;
+/* The same for an address alone: the stream's work to come begins behind such a copy. */
+td_status td_cuda_use_memory(td_stream stream, const void *memory) TD_MUST_CHECK;
+
+/* ---- pinned.c: pinned memory, of which core/queues.h says what the functions do ---- */
+
+void *td_cuda_pin(size_t bytes);
+void td_cuda_unpin(void *memory);
+bool td_cuda_is_read(const void *memory);
+td_status td_cuda_upload_later(td_stream stream, void *dst, const void *memory, size_t bytes,
+                               bool *done) TD_MUST_CHECK;
+void td_cuda_empty_pinned(void); /* what nobody has goes back to the driver */
+
 /* Memory for the length of some launches on a stream, given back in its order. */
 typedef struct td_cuda_scratch {
     td_stream stream;

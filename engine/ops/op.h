@@ -174,7 +174,7 @@ typedef enum td_result_type {
     TD_RESULT_NOTHING
 } td_result_type;
 
-#define TD_MAX_PARAMS  16
+#define TD_MAX_PARAMS  18
 #define TD_MAX_RESULTS 4
 
 /* ---- the descriptor ---- */

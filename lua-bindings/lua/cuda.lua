@@ -197,8 +197,8 @@ method(Stream, "wait_stream(Stream stream, Stream other)", "Work to come begins 
 -- ---- memory of the host ----
 
 cuda.pin_memory = declare("pin_memory(Tensor x) -> Tensor",
-    "A copy in memory of the host that devices read and write without a detour.",
-    function(x) return raw.pin_memory(x, "cuda"):copy_(x:detach()) end)
+    "A copy in memory of the host that devices read and write without a detour; x itself where it lies there: x:pin_memory().",
+    function(x) return raw.is_pinned(x) and x or raw.pin_memory(x, "cuda"):copy_(x:detach()) end)
 
 cuda.is_pinned = declare("is_pinned(Tensor x) -> bool", "Does it lie in such memory?",
     function(x) return raw.is_pinned(x) end)

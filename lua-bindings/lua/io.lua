@@ -162,7 +162,7 @@ io.read_csv = declare(
         header, delimiter, decimal, dtype = header or false, delimiter or ",", decimal or ".", dtype or tide.default_dtype
         csv.check_letter("read_csv", "delimiter", delimiter)
         csv.check_decimal("read_csv", decimal, delimiter)
-        local _range <close> = tide.profiler.record { "read_csv", kind = "data" }
+        local _range <close> = tide._stage_enter("read", path, "read_csv")
         if missing and not tide._dtype_holds(dtype, missing) then
             fail("read_csv: option missing: %s does not hold %s", tostring(dtype), tide._number(missing))
         end

@@ -10,7 +10,7 @@ return tide._function("load(str path, *, device? device=nil, bool map=true, devi
     .. "by name or place. Mapped where that can be, so that elements are read when they are used. dtype is of what GGUF files "
     .. "have packed (float32 as if nothing is said). map_location is device; weights_only changes nothing: no file can run code.",
     function(path, device, map, map_location, _, dtype)
-        local _range <close> = tide.profiler.record { "load", kind = "data" }
+        local _range <close> = tide._stage_enter("read", path, "load")
         local format = tide._require("files.formats").find(path)
         if dtype and not format.dtype then
             tide._fail("load: '%s': option dtype: %s has none: x:to(dtype)", path, format.name)

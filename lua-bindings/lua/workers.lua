@@ -24,11 +24,12 @@ local function submit(self, fn, ...)
     if not self.handle then
         fail("submit: the pool is closed")
     end
-    return setmetatable({ handle = tide._pool_submit(self.handle, fn, ...) }, Job)
+    return setmetatable({ handle = tide._pool_submit(self.handle, 0, fn, ...) }, Job)
 end
 
-Pool.submit = declare("submit(Pool self, function fn, ...) -> Job",
-    "Run fn(...) on one of the pool's threads: job = pool:submit(fn, x); y = job:get().", submit)
+Pool.submit = declare("submit(Pool self, function? fn, ...) -> Job",
+    "Run fn(...) on one of the pool's threads: job = pool:submit(fn, x); y = job:get(). nil stands for the function that init returned, "
+        .. "which does not travel with each job.", submit)
 
 local AHEAD = 4 -- jobs for each thread that wait while one runs: enough to keep it busy, few enough for memory
 

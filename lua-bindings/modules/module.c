@@ -1,5 +1,6 @@
 /* module.c: `require "tide"`: the module table, with its submodules loaded when first touched. */
 #include "lua-bindings/call/function.h"
+#include "lua-bindings/modules/compiled.h"
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/state/circles.h"
 #include "lua-bindings/state/modes.h"
@@ -8,8 +9,6 @@
 #include "lua-bindings/tensor/index.h"
 #include "lua-bindings/tide_lua.h"
 #include "lua-bindings/workers/pool.h"
-
-#include "cmake/embedded.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,10 +87,7 @@ static void keep_environment(lua_State *L) {
 
 /* Run an embedded Lua module: its chunk gets the tide table and returns the module. */
 static int run_embedded(lua_State *L) {
-    const tide_embedded *e = lua_touserdata(L, 2);
-    lua_pushfstring(L, "=tide.%s", e->name);
-    if (luaL_loadbuffer(L, e->bytes, e->len, lua_tostring(L, -1)))
-        lua_error(L);
+    tide_push_chunk(L, lua_touserdata(L, 2));
     lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
     lua_setupvalue(L, -2, 1);
     lua_pushvalue(L, 1);
@@ -230,6 +226,7 @@ static void open_state(lua_State *L) {
     tide_open_anchors(L, state);
     tide_open_script(L);
     tide_open_circles(L, state);
+    tide_count_state();
     state->whole = true;
 }
 
@@ -272,6 +269,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_foreach(L);
     tide_open_optim(L);
     tide_open_profiler(L);
+    tide_open_stages(L);
     tide_open_images(L);
     tide_open_transforms(L);
     tide_open_watched(L);

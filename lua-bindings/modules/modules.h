@@ -44,6 +44,7 @@ void tide_open_checkpoint(lua_State *L);
 void tide_open_foreach(lua_State *L);
 void tide_open_optim(lua_State *L);
 void tide_open_profiler(lua_State *L);
+void tide_open_stages(lua_State *L);
 void tide_open_doctor(lua_State *L);
 void tide_open_images(lua_State *L);
 void tide_open_transforms(lua_State *L);

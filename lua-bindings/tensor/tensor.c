@@ -504,6 +504,28 @@ static int tensor_data_ptr(lua_State *L) {
     return 1;
 }
 
+/* tide.cuda's function of that name, of the tensor. */
+static int call_cuda(lua_State *L, const char *name) {
+    tide_frame f;
+    (void)read_method(L, &f);
+    lua_settop(L, 1);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, "tide");
+    lua_getfield(L, -1, "cuda");
+    lua_getfield(L, -1, name);
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+static int tensor_pin_memory(lua_State *L) {
+    return call_cuda(L, "pin_memory");
+}
+
+static int tensor_is_pinned(lua_State *L) {
+    return call_cuda(L, "is_pinned");
+}
+
 static int tensor_requires_grad_(lua_State *L) {
     tide_frame f;
     td_tensor *x = read_method(L, &f);
@@ -616,6 +638,11 @@ static const tide_function methods[] = {
     {"is_floating_point(Tensor x) -> bool", "Is the dtype a floating one?",
      tensor_is_floating_point},
     {"data_ptr(Tensor x) -> int", "Address of the first element.", tensor_data_ptr},
+    {"pin_memory(Tensor x) -> Tensor",
+     "x in memory of the host that devices read without a detour: x:pin_memory():to(\"cuda\", "
+     "{non_blocking = true}) is copied beside other work; x itself where it lies there.",
+     tensor_pin_memory},
+    {"is_pinned(Tensor x) -> bool", "Does x lie in such memory?", tensor_is_pinned},
     {"requires_grad_(Tensor x, bool requires_grad=true) -> Tensor",
      "Ask for gradients of a leaf, or (false) no longer.", tensor_requires_grad_},
     {"retain_grad(Tensor x) -> Tensor", "Keep the gradient of a result of operators in .grad too.",

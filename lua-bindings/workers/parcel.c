@@ -87,7 +87,7 @@ typedef struct step {
 /* Stack indices of tables, and how many numbers were given. */
 typedef struct packer {
     tide_parcel *parcel;
-    int known;   /* value -> name that every state has it under */
+    int known;   /* value -> name that every state has it under; nil until one is looked for */
     int seen;    /* value -> number */
     int globals; /* names of globals that go along: as a list, and name -> true */
     lua_Integer count;
@@ -200,7 +200,13 @@ static int write_dump(lua_State *L, const void *bytes, size_t n, void *ud) {
     return !put_bytes(ud, bytes, n);
 }
 
+/* The names are gathered for the first value that may have one: tensors and numbers travel without.
+ */
 static bool is_known(lua_State *L, const packer *p, int index) {
+    if (lua_isnil(L, p->known)) {
+        tide_push_known_names(L);
+        lua_replace(L, p->known);
+    }
     lua_pushvalue(L, index);
     bool known = lua_rawget(L, p->known) != LUA_TNIL;
     lua_pop(L, 1);
@@ -289,15 +295,15 @@ static void pack(lua_State *L, packer *p, int index, const step *way, int depth)
         break;
     }
     default:
-        if (is_known(L, p, index)) {
+        if (lua_touserdata(L, index) && tide_is_handle(lua_touserdata(L, index))) {
+            if (!is_again(L, p, index))
+                pack_tensor(L, p, index, way);
+        } else if (is_known(L, p, index)) {
             lua_pushvalue(L, index);
             lua_rawget(L, p->known);
             const char *name = lua_tolstring(L, -1, &len);
             require_memory(L, put_text(to, KNOWN, name, len));
             lua_pop(L, 1);
-        } else if (lua_touserdata(L, index) && tide_is_handle(lua_touserdata(L, index))) {
-            if (!is_again(L, p, index))
-                pack_tensor(L, p, index, way);
         } else if (lua_type(L, index) != LUA_TTABLE && lua_type(L, index) != LUA_TFUNCTION) {
             char text[80];
             refuse(L, tide_describe(L, index, text, sizeof text), way);
@@ -331,7 +337,7 @@ static int pack_all(lua_State *L) {
     packer p = {.parcel = lua_touserdata(L, 1)};
     char number[16];
     int top = lua_gettop(L);
-    tide_push_known_names(L);
+    lua_pushnil(L);
     lua_newtable(L);
     lua_newtable(L);
     p.known = top + 1;

@@ -15,6 +15,7 @@ struct tide_job {
     tide_pool *pool; /* a reference */
     tide_job *next;  /* in the queue, which holds a reference */
     tide_parcel parcel, result;
+    int wanted;           /* the number of the worker that is to do it, from 1; 0: any */
     tide_job_end end;     /* and all below: under the pool's lock */
     bool queued, stopped; /* stopped: somebody asked for it */
     td_worker *worker;    /* that runs it; NULL: it waits, or has ended */
@@ -74,7 +75,7 @@ static int refuse_exit(lua_State *L) {
         L, "os.exit would end the whole program: return from the function, or raise an error");
 }
 
-/* (path, cpath, seed): what a worker's state is made of besides Lua's library. */
+/* (path, cpath, seed, number): what a worker's state is made of besides Lua's library. */
 static int open_worker(lua_State *L) {
     enum { STEPS = 1000 };
     lua_getglobal(L, LUA_LOADLIBNAME);
@@ -92,12 +93,14 @@ static int open_worker(lua_State *L) {
     lua_getglobal(L, "require");
     lua_pushliteral(L, "tide");
     lua_call(L, 1, 1);
+    lua_pushvalue(L, 4);
+    lua_setfield(L, -2, "_worker");
     lua_setglobal(L, "tide");
     lua_sethook(L, look_for_interrupt, LUA_MASKCOUNT, STEPS);
     return 0;
 }
 
-static lua_State *new_state(const tide_pool *pool, uint64_t seed) {
+static lua_State *new_state(const tide_pool *pool, int number, uint64_t seed) {
     lua_State *L = pool->states->make();
     if (!L)
         return NULL;
@@ -105,7 +108,8 @@ static lua_State *new_state(const tide_pool *pool, uint64_t seed) {
     lua_pushstring(L, pool->path);
     lua_pushstring(L, pool->cpath);
     lua_pushinteger(L, (lua_Integer)(seed >> 1));
-    if (lua_pcall(L, 3, 0, 0) == LUA_OK)
+    lua_pushinteger(L, number + 1);
+    if (lua_pcall(L, 4, 0, 0) == LUA_OK)
         return L;
     pool->states->close(L);
     return NULL;
@@ -113,25 +117,31 @@ static lua_State *new_state(const tide_pool *pool, uint64_t seed) {
 
 static const char ready_key = 0;
 
-/* In a new state, before its first job; again where that failed, so that each job tells why. */
+/* Push what init returned. It is called in a new state, before its first job; again where that
+ * failed, so that each job tells why. */
 static void begin(lua_State *L, const tide_pool *pool) {
-    bool ready = lua_rawgetp(L, LUA_REGISTRYINDEX, &ready_key) != LUA_TNIL;
-    lua_pop(L, 1);
-    if (ready)
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &ready_key) != LUA_TNIL)
         return;
     if (pool->init.size) {
         tide_parcel_unpack(L, &pool->init);
-        lua_call(L, 0, 0);
+        lua_call(L, 0, 1);
     }
-    lua_pushboolean(L, 1);
+    if (lua_isnil(L, -1))
+        lua_pushboolean(L, 1);
+    lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &ready_key);
 }
 
-/* (job): runs its function; what that returns becomes the job's result. */
+/* (job): runs its function, or what init returned where it has none; what that returns becomes the
+ * job's result. */
 static int run_job(lua_State *L) {
     tide_job *job = lua_touserdata(L, 1);
     begin(L, job->pool);
+    lua_replace(L, 1);
+    lua_settop(L, 1);
     int n = tide_parcel_unpack(L, &job->parcel);
+    if (lua_isnil(L, 2))
+        lua_copy(L, 1, 2);
     lua_call(L, n - 1, LUA_MULTRET);
     tide_parcel_pack(L, &job->result, 2);
     return 0;
@@ -168,17 +178,33 @@ static void end_job(tide_pool *pool, tide_job *job, tide_job_end end) {
     tide_job_release(job); /* the queue's */
 }
 
-/* The next job, marked as this worker's; NULL: the pool closes. */
-static tide_job *take_job(tide_pool *pool, td_worker *worker) {
-    pthread_mutex_lock(&pool->lock);
-    while (!pool->first && !pool->closing)
-        pthread_cond_wait(&pool->work, &pool->lock);
+/* Out of the queue. Under the lock. */
+static void take_out(tide_pool *pool, tide_job *job) {
+    tide_job **at = &pool->first, *before = NULL;
+    for (; *at != job; at = &(*at)->next)
+        before = *at;
+    *at = job->next;
+    if (pool->last == job)
+        pool->last = before;
+    job->queued = false;
+}
+
+/* The first job in the queue that this worker may do. */
+static tide_job *find_job(const tide_pool *pool, int number) {
     tide_job *job = pool->first;
+    while (job && job->wanted && job->wanted != number + 1)
+        job = job->next;
+    return job;
+}
+
+/* The next job, marked as this worker's; NULL: the pool closes. */
+static tide_job *take_job(tide_pool *pool, int number, td_worker *worker) {
+    tide_job *job;
+    pthread_mutex_lock(&pool->lock);
+    while (!(job = find_job(pool, number)) && !pool->closing)
+        pthread_cond_wait(&pool->work, &pool->lock);
     if (job) {
-        pool->first = job->next;
-        if (!pool->first)
-            pool->last = NULL;
-        job->queued = false;
+        take_out(pool, job);
         job->worker = worker;
         td_interrupt_clear(); /* of the job before */
     }
@@ -199,8 +225,8 @@ static void *work(void *ctx) {
     td_worker *worker = td_worker_new(seed);
     td_worker_enter(worker);
     set_worker(pool, number, worker);
-    lua_State *L = worker ? new_state(pool, seed) : NULL;
-    for (tide_job *job; (job = take_job(pool, worker));) {
+    lua_State *L = worker ? new_state(pool, number, seed) : NULL;
+    for (tide_job *job; (job = take_job(pool, number, worker));) {
         if (L) {
             end_job(pool, job, run(L, job));
             lua_settop(L, 0);
@@ -315,7 +341,7 @@ void tide_pool_release(tide_pool *pool) {
 
 /* ---- jobs ---- */
 
-tide_job *tide_pool_submit(tide_pool *pool, tide_parcel *parcel) {
+tide_job *tide_pool_submit(tide_pool *pool, int worker, tide_parcel *parcel) {
     tide_job *job = td_calloc(1, sizeof *job);
     if (!job)
         return NULL;
@@ -328,6 +354,7 @@ tide_job *tide_pool_submit(tide_pool *pool, tide_parcel *parcel) {
         return NULL;
     }
     atomic_fetch_add(&pool->refs, 1);
+    job->wanted = worker;
     job->parcel = *parcel;
     *parcel = (tide_parcel){0};
     job->queued = true;
@@ -336,7 +363,7 @@ tide_job *tide_pool_submit(tide_pool *pool, tide_parcel *parcel) {
     else
         pool->first = job;
     pool->last = job;
-    pthread_cond_signal(&pool->work);
+    (worker ? pthread_cond_broadcast : pthread_cond_signal)(&pool->work);
     pthread_mutex_unlock(&pool->lock);
     return job;
 }
@@ -370,13 +397,7 @@ void tide_job_stop(tide_job *job) {
     bool waited = false;
     pthread_mutex_lock(&pool->lock);
     if (job->queued) {
-        tide_job **at = &pool->first, *before = NULL;
-        for (; *at != job; at = &(*at)->next)
-            before = *at;
-        *at = job->next;
-        if (pool->last == job)
-            pool->last = before;
-        job->queued = false;
+        take_out(pool, job);
         job->end = TIDE_JOB_STOPPED;
         waited = true;
         pthread_cond_broadcast(&pool->ended);

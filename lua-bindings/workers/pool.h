@@ -33,9 +33,10 @@ void tide_pool_close(tide_pool *pool);
 /* The same without waiting, and let go of the pool. */
 void tide_pool_release(tide_pool *pool);
 
-/* A job of the pool, which takes over the parcel: a function and its arguments. NULL: out of
+/* A job of the pool, which takes over the parcel: a function and its arguments; nil stands for the
+ * function that `init` returned. Worker number `worker` does it, from 1; 0: any. NULL: out of
  * memory, or the pool is closed; the parcel is the caller's still. */
-tide_job *tide_pool_submit(tide_pool *pool, tide_parcel *parcel);
+tide_job *tide_pool_submit(tide_pool *pool, int worker, tide_parcel *parcel);
 void tide_job_release(tide_job *job);
 
 typedef enum tide_job_end {

@@ -254,6 +254,19 @@ class Prompt(unittest.TestCase):
             terminal.expect("tide> ")
         self.assertIn("\n2\n", terminal.enter("1 + 1"))
 
+    def test_ctrl_c_stops_a_loop_over_workers_which_go_on(self):
+        terminal = self.open()
+        terminal.enter("slow = tide.ones(1); get = function(k) while slow[1]:item() == 1 do end return k end")
+        terminal.enter("loader = tide.data.DataLoader(tide.data.map({1, 2, 3}, get), {num_workers = 2})")
+        terminal.send("for x in loader do end\r")
+        terminal.expect("\n")
+        time.sleep(0.5)
+        terminal.send("\x03")
+        terminal.expect("interrupted")
+        terminal.expect("tide> ")
+        terminal.enter("slow[1], n = 0, 0; for x in loader do n = n + 1 end")
+        self.assertIn("\n3\n", terminal.enter("n"))
+
     def test_ctrl_c_stops_a_loop_of_programs(self):
         terminal = self.open()
         terminal.send("while true do os.execute('sleep 5') end\r")

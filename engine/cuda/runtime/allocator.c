@@ -190,6 +190,7 @@ void td_cuda_empty_cache(int index) {
     pthread_mutex_lock(&lock);
     give_back_all(index);
     pthread_mutex_unlock(&lock);
+    td_cuda_empty_pinned();
 }
 
 void td_cuda_keep_blocks(td_stream stream, bool keep) {
@@ -214,6 +215,8 @@ typedef struct foreign_use {
     const void *block;
     td_stream owner;
     uint64_t streams[TD_CUDA_STREAMS / 64];
+    cudaEvent_t written; /* behind a copy into the block, which all wait for; NULL: there is none */
+    size_t bytes;        /* of that copy */
 } foreign_use;
 
 static foreign_use foreign[FOREIGN];
@@ -226,20 +229,37 @@ static foreign_use *find_use(const void *block, int device) {
     return NULL;
 }
 
-/* Work given to `later` from now on begins when what `earlier` was given so far is done. */
-static cudaError_t order(td_stream earlier, td_stream later) {
-    cudaStream_t first, second;
+/* An event behind what the stream was given so far. */
+static td_status new_event(td_stream stream, cudaEvent_t *event) {
+    cudaStream_t s;
+    td_status status = td_cuda_enter(stream, &s);
+    if (status == TD_OK)
+        status = td_cuda_status(cudaEventCreateWithFlags(event, cudaEventDisableTiming),
+                                "making an event");
+    if (status != TD_OK)
+        return status;
+    status = td_cuda_status(cudaEventRecord(*event, s), "recording an event");
+    if (status != TD_OK)
+        (void)cudaEventDestroy(*event);
+    return status;
+}
+
+static td_status wait_for(td_stream stream, cudaEvent_t event) {
+    cudaStream_t s;
+    td_status status = td_cuda_enter(stream, &s);
+    return status == TD_OK
+               ? td_cuda_status(cudaStreamWaitEvent(s, event, 0), "waiting for an event")
+               : status;
+}
+
+td_status td_cuda_order(td_stream earlier, td_stream later) {
     cudaEvent_t event;
-    if (td_cuda_enter(earlier, &first) != TD_OK || td_cuda_enter(later, &second) != TD_OK)
-        return cudaErrorUnknown;
-    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    if (error != cudaSuccess)
-        return error;
-    error = cudaEventRecord(event, first);
-    if (error == cudaSuccess)
-        error = cudaStreamWaitEvent(second, event, 0);
+    td_status status = new_event(earlier, &event);
+    if (status != TD_OK)
+        return status;
+    status = wait_for(later, event);
     (void)cudaEventDestroy(event);
-    return error;
+    return status;
 }
 
 /* The owner waits for all others, which are forgotten. */
@@ -247,11 +267,15 @@ static void settle(foreign_use *use) {
     td_stream owner = use->owner;
     for (unsigned s = 0; s < TD_CUDA_STREAMS; s++)
         if (use->streams[s / 64] >> (s % 64) & 1)
-            (void)order((td_stream){owner.device, (uint16_t)s}, owner);
+            (void)td_cuda_order((td_stream){owner.device, (uint16_t)s}, owner);
+    if (use->written) {
+        (void)wait_for(owner, use->written);
+        (void)cudaEventDestroy(use->written);
+    }
     *use = foreign[--nforeign];
 }
 
-static void note_use(td_stream stream, td_stream owner, const void *block) {
+static foreign_use *use_of(td_stream owner, const void *block) {
     foreign_use *use = find_use(block, owner.device.index);
     if (!use && nforeign == FOREIGN)
         settle(&foreign[0]);
@@ -259,7 +283,38 @@ static void note_use(td_stream stream, td_stream owner, const void *block) {
         use = &foreign[nforeign++];
         *use = (foreign_use){.block = block, .owner = owner};
     }
-    use->streams[stream.id / 64] |= (uint64_t)1 << (stream.id % 64);
+    return use;
+}
+
+td_status td_cuda_note_copy(td_stream owner, td_stream side, const void *block, size_t bytes) {
+    cudaEvent_t event;
+    td_status status = new_event(side, &event);
+    if (status != TD_OK)
+        return status;
+    pthread_mutex_lock(&lock);
+    foreign_use *use = use_of(owner, block);
+    if (use->written)
+        (void)cudaEventDestroy(use->written); /* the new one is behind it, in the same stream */
+    use->written = event;
+    use->bytes = bytes;
+    pthread_mutex_unlock(&lock);
+    return TD_OK;
+}
+
+td_status td_cuda_use_memory(td_stream stream, const void *memory) {
+    td_status status = TD_OK;
+    const char *at = memory;
+    if (TD_LIKELY(__atomic_load_n(&nforeign, __ATOMIC_RELAXED) == 0))
+        return TD_OK;
+    pthread_mutex_lock(&lock);
+    for (int k = 0; k < nforeign && status == TD_OK; k++) {
+        const char *block = foreign[k].block;
+        if (foreign[k].written && foreign[k].owner.device.index == stream.device.index &&
+            at >= block && at < block + foreign[k].bytes)
+            status = wait_for(stream, foreign[k].written);
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 void td_cuda_use(td_stream stream, const td_tensor *x) {
@@ -271,8 +326,11 @@ void td_cuda_use(td_stream stream, const td_tensor *x) {
         return;
     pthread_mutex_lock(&lock);
     if (s->stream != stream.id) {
-        (void)order(owner, stream);
-        note_use(stream, owner, s->data);
+        (void)td_cuda_order(owner, stream);
+        foreign_use *use = use_of(owner, s->data);
+        if (use->written)
+            (void)wait_for(stream, use->written);
+        use->streams[stream.id / 64] |= (uint64_t)1 << (stream.id % 64);
     } else {
         foreign_use *use = find_use(s->data, s->device.index);
         if (use)

@@ -122,20 +122,6 @@ static td_status event_elapsed(td_event *from, td_event *to, double *millisecond
 
 /* ---- pinned memory ---- */
 
-static void *pin(size_t bytes) {
-    void *block = NULL;
-    if (enter(0) != TD_OK)
-        return NULL;
-    if (cudaHostAlloc(&block, bytes ? bytes : 1, cudaHostAllocPortable) == cudaSuccess)
-        return block;
-    (void)cudaGetLastError(); /* it is told by NULL */
-    return NULL;
-}
-
-static void unpin(void *block) {
-    (void)cudaFreeHost(block);
-}
-
 bool td_cuda_is_pinned(const void *block) {
     struct cudaPointerAttributes facts = {0};
     bool pinned =
@@ -243,9 +229,11 @@ const td_queues td_cuda_queues = {
     .event_query = event_query,
     .event_synchronize = event_synchronize,
     .event_elapsed = event_elapsed,
-    .pin = pin,
-    .unpin = unpin,
+    .pin = td_cuda_pin,
+    .unpin = td_cuda_unpin,
     .is_pinned = td_cuda_is_pinned,
+    .is_read = td_cuda_is_read,
+    .upload_later = td_cuda_upload_later,
     .graph_begin = graph_begin,
     .graph_end = graph_end,
     .graph_launch = graph_launch,

@@ -1,7 +1,10 @@
 /* copy.c: the operators that copy, convert and fill. */
 #include "engine/ops/make/copy.h"
 
+#include "engine/core/backend.h"
 #include "engine/core/memory.h"
+#include "engine/core/modes.h"
+#include "engine/core/queues.h"
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/rule_helpers.h"
 #include "engine/ops/sparse/sparse.h"
@@ -62,14 +65,46 @@ static td_status hints_at(const td_tensor *x, td_value option, bool *there) {
     return status;
 }
 
+/* Pinned memory goes to a device while the host, and the device, work on: dense, as it lies, and
+ * without history. *out: NULL where that is not what is asked for. */
+static td_status move_later(td_tensor *x, td_value dtype, td_value device, td_value format,
+                            td_tensor **out) {
+    const td_backend *backend = td_is_nil(device) ? NULL : td_backend_of(device.device);
+    bool kept = (td_is_nil(dtype) || dtype.dtype == x->dtype) && !strcmp(format.string, "preserve");
+    if (td_tensor_device(x).type != TD_CPU || x->layout != TD_STRIDED || !kept || !backend ||
+        !backend->queues || !backend->queues->upload_later || x->numel == 0 ||
+        !td_tensor_is_dense(x) || (x->requires_grad && td_grad_enabled()))
+        return TD_OK;
+    td_meta meta = {
+        .dtype = (td_dtype)x->dtype, .device = device.device, .ndim = x->ndim, .strided = true};
+    memcpy(meta.sizes, x->sizes, sizeof(int64_t) * x->ndim);
+    memcpy(meta.strides, x->strides, sizeof(int64_t) * x->ndim);
+    td_tensor *there;
+    bool done = false;
+    td_status status = td_tensor_from_meta(&meta, &there);
+    if (status == TD_OK)
+        status =
+            backend->queues->upload_later(td_stream_current(device.device), there->data, x->data,
+                                          (size_t)x->numel * td_tensor_itemsize(x), &done);
+    if (status == TD_OK && done)
+        *out = there;
+    else
+        td_release(there);
+    return status;
+}
+
 static td_status run_to(td_call *call) {
     td_tensor *x = call->args[0].tensor;
     td_value dtype = call->args[1], device = call->args[2], format = call->args[4];
     bool same = (td_is_nil(dtype) || dtype.dtype == x->dtype) &&
                 (td_is_nil(device) || td_device_same(device.device, td_tensor_device(x)));
     td_status status = same ? hints_at(x, format, &same) : TD_OK;
-    if (status || !same || call->args[3].b)
-        return status ? status : TD_APPLY(&call->out[0], to_copy, TD_T(x), dtype, device, format);
+    if (status == TD_OK && !same && call->args[5].b)
+        status = move_later(x, dtype, device, format, &call->out[0]);
+    if (status || call->out[0])
+        return status;
+    if (!same || call->args[3].b)
+        return TD_APPLY(&call->out[0], to_copy, TD_T(x), dtype, device, format);
     call->out[0] = td_retain(x);
     return TD_OK;
 }
@@ -139,7 +174,9 @@ TD_OPERATOR(to) = {
     .schema = "(Tensor x, dtype? dtype=nil, device? device=nil, *, bool copy=false, "
               "str memory_format=\"preserve\", bool non_blocking=false) -> Tensor",
     .doc = "x in another dtype, memory format or on another device (dtype or device may come "
-           "first), or as another tensor is; x itself where it is so already.",
+           "first), or as another tensor is; x itself where it is so already. non_blocking: from "
+           "pinned memory to a device the copy goes on beside all other work, which waits for it "
+           "where it needs it; x must not be written meanwhile.",
     .shapes = "x (...) -> (...)",
     .run = run_to,
     .forms[TD_SPARSE_COO] = td_sparse_to,

@@ -15,8 +15,23 @@ end
 
 local gather
 
-local function stack(list, way)
-    local ok, batch = pcall(tide.stack, list)
+-- Memory for tensors of one shape and dtype, on the CPU and without history, from `memory` where there is such.
+local function into(list, memory)
+    local first = list[1]
+    if not memory or tostring(first.device) ~= "cpu" then
+        return nil
+    end
+    for k = 1, #list do
+        local x = list[k]
+        if x.dtype ~= first.dtype or x.shape ~= first.shape or x.requires_grad then
+            return nil
+        end
+    end
+    return { out = memory:take({ #list, table.unpack(first.shape) }, first.dtype) }
+end
+
+local function stack(list, way, memory)
+    local ok, batch = pcall(tide.stack, list, into(list, memory))
     for k = 1, ok and 0 or #list do
         if list[k].shape ~= list[1].shape then
             fail("collate: %s has shape %s, the first %s", where(k, way), tostring(list[k].shape), tostring(list[1].shape))
@@ -38,7 +53,7 @@ local function is_list(value)
     return #value > 0 or next(value) == nil
 end
 
-local function column(list, key, way)
+local function column(list, key, way, memory)
     local values = {}
     for k, sample in ipairs(list) do
         values[k] = sample[key]
@@ -46,10 +61,10 @@ local function column(list, key, way)
             fail("collate: %s has no field '%s', which the first has", where(k, way), tostring(key))
         end
     end
-    return gather(values, string.format("field '%s' of %s", tostring(key), way))
+    return gather(values, string.format("field '%s' of %s", tostring(key), way), memory)
 end
 
-local function tables(list, way)
+local function tables(list, way, memory)
     local first, batch = list[1], {}
     for k, sample in ipairs(list) do
         if is_list(first) and #sample ~= #first then
@@ -62,7 +77,7 @@ local function tables(list, way)
         end
     end
     for key in next, first do
-        batch[key] = column(list, key, way)
+        batch[key] = column(list, key, way, memory)
     end
     return batch
 end
@@ -73,7 +88,7 @@ local KINDS = {
     string = function(list) return list end,
 }
 
-function gather(list, way)
+function gather(list, way, memory)
     local kind = kind_of(list[1])
     for k = 1, #list do
         if kind_of(list[k]) ~= kind then
@@ -84,11 +99,11 @@ function gather(list, way)
         fail("collate: %s is %s: samples are made of tensors, numbers, booleans, strings and tables of them; option collate takes others",
             where(1, way), tide._describe(list[1]))
     end
-    return KINDS[kind](list, way)
+    return KINDS[kind](list, way, memory)
 end
 
---- samples(list): the batch's values of samples, each packed values {n = ...}.
-function collate.samples(list)
+--- samples(list, memory): the batch's values of samples, each packed values {n = ...}; memory: buffers for tensors (buffers.lua).
+function collate.samples(list, memory)
     local n, batch = list[1].n, {}
     for k, sample in ipairs(list) do
         if sample.n ~= n then
@@ -103,7 +118,7 @@ function collate.samples(list)
                 fail("collate: %s is nil", where(k, way))
             end
         end
-        batch[v] = gather(values, way)
+        batch[v] = gather(values, way, memory)
     end
     return table.unpack(batch, 1, n)
 end

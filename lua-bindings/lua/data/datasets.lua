@@ -51,7 +51,7 @@ function datasets.open(data)
         end
     end
 
-    define("TensorDataset(Tensor x, ...)", "A dataset whose sample i is row i of each tensor: TensorDataset(x, y):get(1) gives x[1], y[1].", {
+    local TensorDataset = define("TensorDataset(Tensor x, ...)", "A dataset whose sample i is row i of each tensor: TensorDataset(x, y):get(1) gives x[1], y[1].", {
         len = function(self) return #self.tensors[1] end,
         get = function(self, i)
             local rows = {}
@@ -61,7 +61,7 @@ function datasets.open(data)
             return table.unpack(rows)
         end,
         get_batch = function(self, indices)
-            local batch, rows = {}, tide.tensor(indices)
+            local batch, rows = {}, tide.is_tensor(indices) and indices or tide.tensor(indices)
             for k, x in ipairs(self.tensors) do
                 batch[k] = x:index_select(1, rows:to(x.device))
             end
@@ -98,26 +98,60 @@ function datasets.open(data)
         return { dataset = dataset, indices = tide.where(rows:lt(0), rows + (n + 1), rows) }
     end)
 
-    -- The rows of a tensor, and what a dataset's own get_batch(self, indices) gives, are whole batches.
-    function datasets.batch(dataset, indices)
+    -- The dataset that a Subset of a Subset of ... takes its samples from.
+    local function innermost(dataset)
         while getmetatable(dataset) == Subset do
-            local own = {}
-            for k, i in ipairs(indices) do
-                own[k] = dataset.indices[place("Subset", i, #dataset.indices)]:item()
-            end
-            dataset, indices = dataset.dataset, own
+            dataset = dataset.dataset
         end
+        return dataset
+    end
+
+    -- Indices, a list or a tensor, of that one.
+    local function inner_indices(dataset, indices)
+        while getmetatable(dataset) == Subset do
+            indices = dataset.indices:index_select(1, tide.is_tensor(indices) and indices or tide.tensor(indices))
+            dataset = dataset.dataset
+        end
+        return indices
+    end
+
+    --- batch(dataset, indices): whole batches: the rows of tensors, and what a dataset's own get_batch(self, indices) gives.
+    function datasets.batch(dataset, indices)
+        indices, dataset = inner_indices(dataset, indices), innermost(dataset)
         if tide.is_tensor(dataset) then
-            return dataset:index_select(1, tide.tensor(indices, { device = dataset.device }))
+            return dataset:index_select(1, (tide.is_tensor(indices) and indices or tide.tensor(indices)):to(dataset.device))
+        elseif tide.is_tensor(indices) and getmetatable(dataset) ~= TensorDataset then
+            indices = indices:tolist()
         end
         return dataset.get_batch(dataset, indices)
     end
 
     function datasets.has_batches(dataset)
-        while getmetatable(dataset) == Subset do
-            dataset = dataset.dataset
-        end
+        dataset = innermost(dataset)
         return tide.is_tensor(dataset) or protocol.method(dataset, "get_batch") ~= nil
+    end
+
+    --- row_bytes(dataset): bytes of a sample of a dataset that is nothing but rows of tensors of the CPU; nil of others.
+    function datasets.row_bytes(dataset)
+        dataset = innermost(dataset)
+        local tensors, sum = tide.is_tensor(dataset) and { dataset } or getmetatable(dataset) == TensorDataset and dataset.tensors, 0
+        for _, x in ipairs(tensors or {}) do
+            if tostring(x.device) ~= "cpu" then
+                return nil
+            end
+            sum = sum + x.nbytes // math.max(#x, 1)
+        end
+        return tensors and sum
+    end
+
+    --- writer(dataset): fn(i, row) that writes sample i into a row of a batch and gives its other values; nil where the dataset
+    --- has no get_into(self, i, row).
+    function datasets.writer(dataset)
+        local inner = innermost(dataset)
+        local get_into = protocol.method(inner, "get_into")
+        return get_into and function(i, row)
+            return get_into(inner, inner ~= dataset and inner_indices(dataset, { i }):item() or i, row)
+        end
     end
 
     define("ConcatDataset(list datasets)", "The samples of several datasets, one after the other: ConcatDataset{a, b}.", {

@@ -23,6 +23,10 @@ local function kind_of(path)
 end
 
 local function transformed(self, image, label)
+    if not self.transform and not self.target_transform then
+        return image, label
+    end
+    local _ <close> = tide._stage_enter "transform"
     if self.transform then
         image = self.transform(image)
     end

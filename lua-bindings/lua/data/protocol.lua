@@ -139,8 +139,18 @@ local function scatter(x)
     return x ~ (x >> 31)
 end
 
---- mix(a, b): a seed made of two integers.
+-- A text as an integer: FNV-1a.
+local function number_of(text)
+    local x = 0xCBF29CE484222325
+    for k = 1, #text do
+        x = (x ~ string.byte(text, k)) * 0x100000001B3
+    end
+    return x
+end
+
+--- mix(a, b): a seed made of an integer and another, or a text.
 function protocol.mix(a, b)
+    b = type(b) == "string" and number_of(b) or b
     return scatter(scatter(a) ~ b)
 end
 

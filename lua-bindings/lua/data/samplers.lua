@@ -32,7 +32,9 @@ function samplers.open(data)
         class.__index = class
         tide._class(name, class)
         data._classes[name] = class
-        class.iter = declare("iter(" .. name .. " self) -> function", "A function that gives the next index, nil at the end.", methods.iter)
+        local iter = methods.iter or function(self) return protocol.each(methods.order(self)) end
+        class._order = methods.order
+        class.iter = declare("iter(" .. name .. " self) -> function", "A function that gives the next index, nil at the end.", iter)
         class.len = declare("len(" .. name .. " self) -> int", "How many indices, or batches of them, a pass gives.", methods.len)
         if methods.seeded then
             class.set_epoch = declare("set_epoch(" .. name .. " self, int epoch)", "The next pass is that of this epoch.",
@@ -57,23 +59,25 @@ function samplers.open(data)
         return { source = source }
     end)
 
+    samplers.Sequential = data._classes.SequentialSampler
+
     define("RandomSampler(any source, *, bool replacement=false, int? num_samples=nil, int? seed=nil)",
         "The indices of a dataset, or of a number, in a random order, or num_samples of them drawn; without a seed by the default generator.", {
             seeded = true,
             len = function(self) return self.num_samples or count("RandomSampler", self.source) end,
-            iter = function(self)
+            order = function(self)
                 local n, wanted = count("RandomSampler", self.source), self.num_samples
                 if self.replacement then
-                    return protocol.each(tide.randint(1, n + 1, { wanted or n }, { generator = generator(self) }))
+                    return tide.randint(1, n + 1, { wanted or n }, { generator = generator(self) })
                 elseif not wanted or wanted == n then
-                    return protocol.each(randperm(n, self))
+                    return randperm(n, self)
                 end
                 local own, passes, left = generator(self), {}, wanted
                 while left > 0 do -- more than there are: one pass behind the other
                     passes[#passes + 1] = tide.randperm(n, { generator = own }):narrow(1, 1, math.min(left, n))
                     left = left - n
                 end
-                return protocol.each(tide.cat(passes))
+                return tide.cat(passes)
             end,
         }, function(source, replacement, wanted, seed)
             local n = count("RandomSampler", source)
@@ -88,7 +92,7 @@ function samplers.open(data)
     define("SubsetRandomSampler(any indices, *, int? seed=nil)", "These indices in a random order.", {
         seeded = true,
         len = function(self) return #self.indices end,
-        iter = function(self) return protocol.each(self.indices[randperm(#self.indices, self)]) end,
+        order = function(self) return self.indices[randperm(#self.indices, self)] end,
     }, function(indices, seed)
         return { indices = protocol.indices("SubsetRandomSampler", indices), seed = seed, epoch = 1 }
     end)
@@ -97,8 +101,8 @@ function samplers.open(data)
         "num_samples indices, drawn with probabilities that are as the weights, which need not add up to 1.", {
             seeded = true,
             len = function(self) return self.num_samples end,
-            iter = function(self)
-                return protocol.each(tide.multinomial(self.weights, self.num_samples, self.replacement, { generator = generator(self) }))
+            order = function(self)
+                return tide.multinomial(self.weights, self.num_samples, self.replacement, { generator = generator(self) })
             end,
         }, function(weights, wanted, replacement, seed)
             if not tide.is_tensor(weights) and type(weights) ~= "table" then
@@ -175,6 +179,26 @@ function samplers.check(name, sampler)
     if not protocol.method(sampler, "iter") and type(sampler) ~= "table" and not tide.is_tensor(sampler) then
         fail("%s: expected a sampler: an object with iter(self), or a list; got %s", name, tide._describe(sampler))
     end
+end
+
+--- slices(sampler, size, drop_last): two functions: step() gives the indices of the next batch as a tensor, nil at the end,
+--- skip(n) passes over n batches at once; nil of a sampler that does not know its whole pass.
+function samplers.slices(sampler, size, drop_last)
+    local own = getmetatable(sampler)
+    local sequential = own == samplers.Sequential
+    local order = not sequential and type(own) == "table" and rawget(own, "_order")
+    if not sequential and not order then
+        return nil
+    end
+    local at, all = 0, order and order(sampler)
+    local n = all and #all or count("DataLoader", sampler.source)
+    return function()
+        local first, last = at + 1, math.min(at + size, n)
+        at = last
+        if last - first + 1 == size or last >= first and not drop_last then
+            return all and all:narrow(1, first, last - first + 1) or tide.arange(first, last + 1)
+        end
+    end, function(batches) at = math.min(at + batches * size, n) end
 end
 
 --- iterate(name, sampler): a function that gives what the sampler gives.

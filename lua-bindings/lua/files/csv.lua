@@ -165,7 +165,7 @@ end
 
 --- table(fname, path, options): the whole file, or its first `rows` rows, as a table.
 function csv.table(fname, path, o)
-    local _range <close> = tide.profiler.record { fname, kind = "data" }
+    local _range <close> = tide._stage_enter("read", path, fname)
     local file, types, rules, wanted, names = begin(fname, path, o)
     return make(fname, tide._csv_columns(file, types, rules, o.rows or ALL), wanted, names)
 end
@@ -179,7 +179,7 @@ function csv.chunks(fname, path, o)
     end
     local left = o.rows or ALL
     return function()
-        local _range <close> = tide.profiler.record { fname, kind = "data" }
+        local _range <close> = tide._stage_enter("read", path, fname)
         local columns, n = nil, 0
         if left > 0 then
             columns, n = tide._csv_columns(file, types, rules, math.min(o.chunk, left))

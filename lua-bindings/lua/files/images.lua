@@ -21,7 +21,9 @@ local function decode(fname, what, bytes, mode, scale, turned, most, into)
 end
 
 local function read(fname, path, ...)
+    local _read <close> = tide._stage_enter("read", path)
     local bytes <close> = tide._bytes(path, fname)
+    local _decode <close> = tide._stage_enter("decode", path)
     return decode(fname, string.format("%s: '%s'", fname, path), bytes, ...)
 end
 

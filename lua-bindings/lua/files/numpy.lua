@@ -36,6 +36,7 @@ end
 
 --- load(path, device, fname): all arrays of a file, each a result.
 function numpy.load(path, device, fname)
+    local _stage <close> = tide._stage_enter("read", path, fname)
     local arrays = table.pack(tide._npy_read(path, fname))
     for k = 1, device and arrays.n or 0 do
         arrays[k] = arrays[k]:to(device)
@@ -46,6 +47,7 @@ end
 --- load_archive(path, device, fname): {name = tensor}, and {name = why} of entries that are whole and hold no array that Tide
 --- has a dtype for, or none at all. Where a name stands twice the later one counts, as in Python.
 function numpy.load_archive(path, device, fname)
+    local _stage <close> = tide._stage_enter("read", path, fname)
     local handle <close>, archive = open_archive(path, fname)
     local arrays, left = {}, {}
     for _, entry in ipairs(archive.entries) do

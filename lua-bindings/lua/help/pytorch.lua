@@ -103,8 +103,8 @@ local ELSEWHERE = {
     orgqr = "tide.linalg.qr", ormqr = "tide.linalg.qr", geqrf = "tide.linalg.qr", histogram = "tide.histc, tide.bucketize", histogramdd = "tide.histc, tide.bucketize", unravel_index =
         "index // n and index % n", frexp = "x:abs():log2():floor()", ldexp_ = "tide.ldexp", gradient = "tide.diff", nonzero_static = "tide.nonzero", binomial = "tide.bernoulli, summed",
     segment_reduce = "tide.scatter_reduce, tide.index_add", cond = "an if", while_loop = "a loop: while ... do ... end", ["as_strided_scatter"] = "as_strided of a clone, written in place", apply_ =
-        "an operator on the whole tensor, or tide.tensor of x:tolist()", map_ = "an operator on the whole tensors", map2_ = "an operator on the whole tensors", pin_memory = "tide.cuda.pin_memory(x)",
-    is_pinned = "tide.cuda.is_pinned(x)", share_memory = "save and load", share_memory_ = "tide.save and tide.load", storage = "x:data_ptr(), x:storage_offset(), x.nbytes", untyped_storage = "x:data_ptr(), x.nbytes",
+        "an operator on the whole tensor, or tide.tensor of x:tolist()", map_ = "an operator on the whole tensors", map2_ = "an operator on the whole tensors",
+    share_memory = "save and load", share_memory_ = "tide.save and tide.load", storage = "x:data_ptr(), x:storage_offset(), x.nbytes", untyped_storage = "x:data_ptr(), x.nbytes",
     retains_grad = "x:retain_grad()", name = "a Lua variable", volatile = "tide.no_grad", dim_order = "x:stride()", is_distributed = "false", is_shared = "false", is_inference = "x:is_inference()",
     is_signed = "tide.iinfo(x.dtype).min < 0", is_same_size = "tide.equal of shapes: tostring(x.shape) == tostring(y.shape)", is_set_to = "x:data_ptr() == y:data_ptr()", resize_ =
         "x:view, x:reshape, or tide.empty for more elements", resize_as_ = "tide.empty_like", resize = "x:reshape", resize_as = "x:reshape_as", set_ = "x.data:copy_(y)", record_stream = "nothing: Tide notes streams itself",
@@ -154,7 +154,7 @@ local OPTIONS = {
     with_modules = "with_stack", size_average = "reduction", reduce = "reduction",
     activities = "not needed: the CPU and the device are recorded alike", use_cuda = "not needed: the CPU and the device are recorded alike",
     group_by_stack_n = "with_stack of profile, and p:export_stacks(path)", weights_only = "not needed: a file can't run code",
-    non_blocking = "not needed: copies from tide.cuda.pin_memory don't wait", inplace = "not there: the form with _ behind its name writes in place",
+    inplace = "not there: the form with _ behind its name writes in place",
     foreach = "not needed: a step is one kernel over all parameters", fused = "not needed: a step is one kernel over all parameters",
     capturable = "not needed: tide.cuda.graph records steps as they are", use_reentrant = "not needed: there is one kind, the one without",
     collate_fn = "collate", worker_init_fn = "worker_init", prefetch_factor = "prefetch", persistent_workers = "not needed: workers live as long as their loader",

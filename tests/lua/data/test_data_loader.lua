@@ -339,7 +339,7 @@ t.test("options_that_exclude_each_other_and_values_that_can_t_be", function()
     end
     fails(function() for _ in data.DataLoader(set, { batch_sampler = { 1 } }) do end end, "lists of indices")
     fails(function() for _ in data.DataLoader(set, { batch_sampler = { {} } }) do end end, "without samples")
-    fails(function() for _ in data.DataLoader(set, { sampler = { 1.5 } }) do end end, "integers, got number 1.5")
+    fails(function() for _ in data.DataLoader(set, { sampler = { 1.5 } }) do end end, "integers, or strings that the dataset knows, got number 1.5")
     fails(function() data.DataLoader(tide.nn.Linear(2, 2)) end, "expected a dataset")
     fails(function() data.DataLoader { name = "x", batch = 3 } end, "expected a dataset")
     local file <close> = io.tmpfile()
