@@ -244,35 +244,40 @@ static bool dots_pay(td_dtype dtype, const td_product_block *p) {
     return outputs == 1 || (p->rows > 0 && outputs * (double)p->depth > limits[dtype][p->rows - 1]);
 }
 
-/* Of a product whose left side is the vector, or the few rows. */
-static vector_way way_of(td_dtype dtype, const td_product_block *p) {
+/* Of a product whose left side is the vector, or the few rows; `any`: though it doesn't pay. */
+static vector_way way_of(td_dtype dtype, const td_product_block *p, bool any) {
     bool side_by_side = p->depth == 1 || p->b_row == 1;
     if (p->rows <= FEW && side_by_side && (p->a_column == 1 || p->depth == 1))
-        return dots_pay(dtype, p) ? BY_DOTS : NO_WAY;
+        return any || dots_pay(dtype, p) ? BY_DOTS : NO_WAY;
     if (p->rows == 1 && p->b_column == 1 && p->c_column == 1 && p->a_column == 1 &&
         td_cpu->product->combine[dtype])
         return BY_ROWS;
     return NO_WAY;
 }
 
-static vector_way find_way(td_dtype dtype, const td_product_block *whole, bool *turned) {
+static vector_way find_way(td_dtype dtype, const td_product_block *whole, bool any, bool *turned) {
     td_product_block across = turn(whole);
     vector_way way = NO_WAY;
     *turned = false;
     if (!td_cpu->product->dots[dtype] || (whole->rows > FEW && whole->columns > 1))
         return NO_WAY;
     if (whole->rows <= FEW)
-        way = way_of(dtype, whole);
+        way = way_of(dtype, whole, any);
     if (way != NO_WAY || whole->columns > 1)
         return way;
     *turned = true;
-    way = way_of(dtype, &across);
+    way = way_of(dtype, &across, any);
     return way == BY_ROWS && whole->bias ? NO_WAY : way;
+}
+
+bool td_product_fits_vector(td_dtype dtype, const td_product_block *whole) {
+    bool turned;
+    return find_way(dtype, whole, true, &turned) != NO_WAY;
 }
 
 bool td_product_has_vector(td_dtype dtype, const td_product_block *whole) {
     bool turned;
-    return find_way(dtype, whole, &turned) != NO_WAY;
+    return find_way(dtype, whole, false, &turned) != NO_WAY;
 }
 
 static td_status multiply_by_dots(td_dtype dtype, const td_product_block *p, const char *bias,
@@ -324,7 +329,9 @@ static td_status multiply_by_rows(td_dtype dtype, const td_product_block *p, con
 
 td_status td_product_by_vectors(td_dtype dtype, const td_product_block *whole) {
     bool turned;
-    vector_way way = find_way(dtype, whole, &turned);
+    vector_way way = find_way(dtype, whole, false, &turned);
+    if (way == NO_WAY)
+        way = find_way(dtype, whole, true, &turned);
     td_product_block p = turned ? turn(whole) : *whole;
     return way == BY_DOTS ? multiply_by_dots(dtype, &p, whole->bias, turned)
                           : multiply_by_rows(dtype, &p, whole->bias);
