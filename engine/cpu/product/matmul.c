@@ -6,6 +6,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/product/blas.h"
 #include "engine/cpu/product/library_parts.h"
@@ -17,8 +18,6 @@
 #include <string.h>
 
 enum {
-    TINY = 512,         /* multiplications of integers that a plain loop does soonest */
-    FEW_OUTPUTS = 16,   /* sums that it does soonest */
     STRIP = 1024 * 1024 /* multiplications of a plain loop without a look at the interrupt flag */
 };
 /* Multiplications of float32 done without a look at the interrupt flag, some 50 ms; of small
@@ -181,7 +180,10 @@ static bool is_whole_dots(const product *p, whole_dots *j) {
 
 static td_product_way integers_way(const product *p) {
     double outputs = (double)p->m * (double)p->n;
-    return outputs >= FEW_OUTPUTS && outputs * (double)p->k > TINY ? TD_WAY_BLOCKS : TD_WAY_PLAIN;
+    return outputs >= TD_LIMIT(PRODUCT_PLAIN_SUMS) &&
+                   outputs * (double)p->k > TD_LIMIT(PRODUCT_PLAIN_WHOLE)
+               ? TD_WAY_BLOCKS
+               : TD_WAY_PLAIN;
 }
 
 static td_status multiply_integers(const product *p) {

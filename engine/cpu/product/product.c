@@ -7,6 +7,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 
 #include <math.h>
 #include <string.h>
@@ -217,31 +218,31 @@ static void run_combine(void *ctx, int64_t begin, int64_t end, int worker) {
 /* Which way it goes: with `turned`, c's transpose is computed from b's and a's. */
 typedef enum vector_way { NO_WAY, BY_DOTS, BY_ROWS } vector_way;
 
-/* From how many multiplications on so many rows, of 1 to FEW, go by dot products. */
-typedef double dots_limits[FEW];
-
-/* Many short dot products are the libraries' as long as they have loops of their own for small
- * matrices. Measured on a Zen 4 core, times of theirs and ours: float32 (OpenBLAS to 2^16
- * multiplications, then oneDNN) 1 x 256 x 256 2.7 and 4.6 us, 1 x 512 x 512 36 and 16, 3 x 512 x
- * 512 40 and 37, 4 x 512 x 512 45 and 48; float64 (OpenBLAS) 1 x 512 x 512 25 and 29, 2 x 512 x
- * 512 26 and 48, 3 x 512 x 512 196 and 66, 4 x 1024 x 1024 746 and 393. */
-static const dots_limits beside_small_loops[TD_DTYPE_COUNT] = {
-    [TD_F32] = {0x1p16, 0x1p16, 0x1p16, INFINITY},
-    [TD_F64] = {0x1.2p19, 0x1.2p19, 0x1.2p19, 0x1.2p19},
-    [TD_F16] = {0x1p12, 0x1p12, 0x1p12, 0x1p12},
-    [TD_BF16] = {0x1p12, 0x1p12, 0x1p12, 0x1p12}};
-/* Without, OpenBLAS packs the matrix anew for each vector. On a Zen 3 core: float32 1 x 16 x 16
- * 0.42 and 0.43, 1 x 64 x 256 5.5 and 1.7, 3 x 64 x 256 7.6 and 4.1, 4 x 16 x 64 1.0 and 1.3, 4 x
- * 64 x 256 5.5 and 5.2; float64 1 x 64 x 256 5.9 and 2.5, 4 x 256 x 256 38 and 29. */
-static const dots_limits alone[TD_DTYPE_COUNT] = {[TD_F32] = {0x1p8, 0x1p9, 0x1p9, 0x1p15},
-                                                  [TD_F64] = {0x1p8, 0x1p9, 0x1p9, 0x1p15},
-                                                  [TD_F16] = {0x1p12, 0x1p12, 0x1p12, 0x1p12},
-                                                  [TD_BF16] = {0x1p12, 0x1p12, 0x1p12, 0x1p12}};
+/* From how many multiplications on so many rows, of 1 to FEW, go by dot products. Many short ones
+ * are the libraries' as long as they have loops of their own for small matrices. Measured on a Zen
+ * 4 core, times of theirs and ours: float32 (OpenBLAS to 2^16 multiplications, then oneDNN) 1 x 256
+ * x 256 2.7 and 4.6 us, 1 x 512 x 512 36 and 16, 3 x 512 x 512 40 and 37, 4 x 512 x 512 45 and 48;
+ * float64 (OpenBLAS) 1 x 512 x 512 25 and 29, 2 x 512 x 512 26 and 48, 3 x 512 x 512 196 and 66, 4
+ * x 1024 x 1024 746 and 393. Without, OpenBLAS packs the matrix anew for each vector. On a Zen 3
+ * core: float32 1 x 16 x 16 0.42 and 0.43, 1 x 64 x 256 5.5 and 1.7, 3 x 64 x 256 7.6 and 4.1, 4 x
+ * 16 x 64 1.0 and 1.3, 4 x 64 x 256 5.5 and 5.2; float64 1 x 64 x 256 5.9 and 2.5, 4 x 256 x 256 38
+ * and 29.
+ */
+static double dots_limit(td_dtype dtype, int64_t rows) {
+    if (dtype != TD_F32 && dtype != TD_F64)
+        return TD_LIMIT(PRODUCT_DOTS_HALVES);
+    if (!td_cpu->product->libraries_at_best)
+        return rows == 1    ? TD_LIMIT(PRODUCT_DOTS_1)
+               : rows < FEW ? TD_LIMIT(PRODUCT_DOTS_2)
+                            : TD_LIMIT(PRODUCT_DOTS_4);
+    if (dtype == TD_F64)
+        return TD_LIMIT(PRODUCT_DOTS_F64);
+    return rows < FEW ? TD_LIMIT(PRODUCT_DOTS_F32) : INFINITY;
+}
 
 static bool dots_pay(td_dtype dtype, const td_product_block *p) {
-    const dots_limits *limits = td_cpu->product->libraries_at_best ? beside_small_loops : alone;
     double outputs = (double)p->rows * (double)p->columns;
-    return outputs == 1 || (p->rows > 0 && outputs * (double)p->depth > limits[dtype][p->rows - 1]);
+    return outputs == 1 || (p->rows > 0 && outputs * (double)p->depth > dots_limit(dtype, p->rows));
 }
 
 /* Of a product whose left side is the vector, or the few rows; `any`: though it doesn't pay. */

@@ -1,21 +1,10 @@
-/* product_choice.c: which way a product of floats goes. Every limit stands beside the times that it
- * was taken from. */
+/* product_choice.c: which way a product of floats goes, by the limits of cpu/limits.h; beside each
+ * question stand the times that they were taken from. */
 #include "engine/cpu/product/product_ways.h"
 
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/product/onednn.h"
-
-enum {
-    TINY = 512,                  /* multiplications that a plain loop does soonest */
-    SMALL = 64 * 1024,           /* and OpenBLAS, whose calls cost less than oneDNN's */
-    BLOCKED = 256 * 1024,        /* and our own blocks (blocks_pay) */
-    SMALL_PLAIN = 32 * 1024,     /* and both where the libraries lack loops (libraries_at_best) */
-    SMALL_DOUBLES = 1000 * 1000, /* of float64, that OpenBLAS does soonest (doubles_pack) */
-    TURNED_DOUBLES = 4 * 1024,   /* if the right side lies by columns; */
-    TALL_DOUBLES = 48,           /* rows that pay for packing, */
-    PACKED_DOUBLES = 128 * 1024  /* or elements on the right that hardly cost it */
-};
-#define LARGE 0x1p30 /* multiplications of float32 that pay for our own packing */
 
 static double work_of(const td_product_block *p) {
     return (double)p->rows * (double)p->columns * (double)p->depth;
@@ -51,8 +40,8 @@ int64_t td_product_leading(int64_t rows, int64_t columns, int64_t row_stride, in
  * 22. */
 static bool blocks_pay_beside_small_loops(td_dtype dtype, const td_product_block *p, double work) {
     int64_t full = (p->columns + 63) / 64 * 64;
-    return dtype == TD_F32 && work > SMALL && work <= BLOCKED && p->rows >= 16 &&
-           4 * p->columns >= 3 * full;
+    return dtype == TD_F32 && work > TD_LIMIT(PRODUCT_OPENBLAS) &&
+           work <= TD_LIMIT(PRODUCT_BLOCKS) && p->rows >= 16 && 4 * p->columns >= 3 * full;
 }
 
 /* Where OpenBLAS has none: as long as tiles are half full, or depth is next to nothing; a right
@@ -63,8 +52,8 @@ static bool blocks_pay_beside_small_loops(td_dtype dtype, const td_product_block
 static bool blocks_pay_alone(td_dtype dtype, const td_product_block *p, double work) {
     bool by_rows = p->b_column == 1 || p->columns == 1;
     bool shallow = p->depth <= 8;
-    return (dtype == TD_F32 || dtype == TD_F64) && work < SMALL_PLAIN &&
-           (by_rows || shallow || (p->rows >= 10 && work < SMALL_PLAIN / 2)) &&
+    return (dtype == TD_F32 || dtype == TD_F64) && work < TD_LIMIT(PRODUCT_BLOCKS_ALONE) &&
+           (by_rows || shallow || (p->rows >= 10 && work < TD_LIMIT(PRODUCT_BLOCKS_ALONE) / 2)) &&
            (shallow || td_product_filled(dtype, p) >= 0.5);
 }
 
@@ -78,7 +67,7 @@ static bool blocks_pay(td_dtype dtype, const td_product_block *p, double work) {
 /* Are the panels worth packing? Measured on a core of an Emerald Rapids, theirs and ours: float32
  * (oneDNN) 1024^3 13.4 and 13.2 ms, 2048^3 113 and 109. */
 static bool floats_pack(double work) {
-    return td_cpu->product->libraries_at_best && work >= LARGE;
+    return td_cpu->product->libraries_at_best && work >= TD_LIMIT(PRODUCT_PANELS);
 }
 
 /* float64 (OpenBLAS), its right side by rows: 64^3 6.7 and 8.4 us, 100^3 23 and 29, 128^3 70 and
@@ -88,17 +77,18 @@ static bool doubles_pack(const td_product_block *p, double work) {
     bool by_rows = p->b_column == 1 || p->columns == 1;
     double right = (double)p->depth * (double)p->columns;
     return td_cpu->product->libraries_at_best &&
-           work > (by_rows ? SMALL_DOUBLES : TURNED_DOUBLES) &&
-           (p->rows >= TALL_DOUBLES || right <= PACKED_DOUBLES);
+           work > (by_rows ? TD_LIMIT(PRODUCT_PANELS_F64) : TD_LIMIT(PRODUCT_PANELS_F64_TURNED)) &&
+           (p->rows >= TD_LIMIT(PRODUCT_PANELS_F64_ROWS) ||
+            right <= TD_LIMIT(PRODUCT_PANELS_F64_RIGHT));
 }
 
 /* 16-bit floats, which the libraries multiply as float32 unless oneDNN has a way of its own, from
  * some size on: float16 16^3 1.4 and 0.8 us, 48^3 4.2 and 2.8, 1000 x 1000 x 100 1.65 and 1.39 ms,
  * 1024^3 14.9 and 12.5. */
 static bool halves_pack(td_dtype dtype, double work) {
-    if (dtype == TD_BF16 && work > SMALL && td_dnn_bfloat_gain() > 0)
+    if (dtype == TD_BF16 && work > TD_LIMIT(PRODUCT_OPENBLAS) && td_dnn_bfloat_gain() > 0)
         return false;
-    return td_cpu->product->libraries_at_best || work <= SMALL_PLAIN;
+    return td_cpu->product->libraries_at_best || work <= TD_LIMIT(PRODUCT_BLOCKS_ALONE);
 }
 
 static bool panels_pay(td_dtype dtype, const td_product_block *p, double work) {
@@ -111,13 +101,9 @@ static bool panels_pay(td_dtype dtype, const td_product_block *p, double work) {
 
 /* ---- libraries ---- */
 
-/* Elements between lines; the depth of sums, and rows and columns, from which on such lines are met
- * often enough. */
-enum { CLASH = 512, CLASH_DEEP = 64, CLASH_DEEPER = 192, CLASH_WIDE = 128 };
-
 /* Without the vectors that its primitives are written for, oneDNN's plain function is the quickest
- * from SMALL_PLAIN multiplications on, but where its loops meet lines that lie a multiple of 2 KB
- * apart (of a left side that is transposed and deep, 1 KB): those share a few places of the
+ * from PRODUCT_BLOCKS_ALONE multiplications on, but where its loops meet lines that lie a multiple
+ * of 2 KB apart (of a left side that is transposed and deep, 1 KB): those share a few places of the
  * first-level cache. OpenBLAS copies such operands. Measured on a Zen 3 core, OpenBLAS and oneDNN:
  * 16^3 0.32 and 0.70 us, 32^3 1.43 and 1.35, 64^3 8.0 and 5.9, 256 x 1000 x 1000 5.8 and 5.5 ms,
  * 256 x 1024 x 1024 5.9 and 11.4, its left side transposed 5.9 and 11.6, its right one 5.9 and 6.5,
@@ -126,11 +112,15 @@ static td_product_way plain_library(const td_product_block *p, double work) {
     bool ta, tb;
     int64_t lda = td_product_leading(p->rows, p->depth, p->a_row, p->a_column, &ta);
     int64_t ldb = td_product_leading(p->depth, p->columns, p->b_row, p->b_column, &tb);
-    bool wide = p->rows >= CLASH_WIDE && p->columns >= CLASH_WIDE;
-    bool a_clashes = ta && lda % (p->depth >= CLASH_DEEPER ? CLASH / 2 : CLASH) == 0;
-    bool b_clashes = (!tb || wide) && ldb % CLASH == 0;
-    bool clash = p->depth >= CLASH_DEEP && (a_clashes || b_clashes);
-    return work < SMALL_PLAIN || clash ? TD_WAY_OPENBLAS : TD_WAY_ONEDNN_SGEMM;
+    bool wide =
+        p->rows >= TD_LIMIT(PRODUCT_CLASH_SIDES) && p->columns >= TD_LIMIT(PRODUCT_CLASH_SIDES);
+    bool a_clashes =
+        ta && lda % (p->depth >= TD_LIMIT(PRODUCT_CLASH_DEEPER) ? TD_LIMIT(PRODUCT_CLASH) / 2
+                                                                : TD_LIMIT(PRODUCT_CLASH)) ==
+                  0;
+    bool b_clashes = (!tb || wide) && ldb % TD_LIMIT(PRODUCT_CLASH) == 0;
+    bool clash = p->depth >= TD_LIMIT(PRODUCT_CLASH_DEPTH) && (a_clashes || b_clashes);
+    return work < TD_LIMIT(PRODUCT_BLOCKS_ALONE) || clash ? TD_WAY_OPENBLAS : TD_WAY_ONEDNN_SGEMM;
 }
 
 static td_product_way library_of(td_dtype dtype, const td_product_block *p, double work) {
@@ -139,20 +129,22 @@ static td_product_way library_of(td_dtype dtype, const td_product_block *p, doub
     if (dtype == TD_F32 && !td_cpu->product->libraries_at_best)
         return plain_library(p, work);
     if (dtype == TD_F32)
-        return work > SMALL ? TD_WAY_ONEDNN : TD_WAY_OPENBLAS;
-    return dtype == TD_BF16 && work > SMALL && td_dnn_bfloat_gain() > 0 ? TD_WAY_ONEDNN_PACKED
-                                                                        : TD_WAY_WIDE;
+        return work > TD_LIMIT(PRODUCT_OPENBLAS) ? TD_WAY_ONEDNN : TD_WAY_OPENBLAS;
+    return dtype == TD_BF16 && work > TD_LIMIT(PRODUCT_OPENBLAS) && td_dnn_bfloat_gain() > 0
+               ? TD_WAY_ONEDNN_PACKED
+               : TD_WAY_WIDE;
 }
 
 td_product_way td_product_choose(td_dtype dtype, const td_product_block *p, int64_t batch) {
     double work = work_of(p);
-    if (batch == 1 && work > TINY && td_product_has_vector(dtype, p))
+    if (batch == 1 && work > TD_LIMIT(PRODUCT_PLAIN) && td_product_has_vector(dtype, p))
         return TD_WAY_VECTORS;
     if (panels_pay(dtype, p, work))
         return TD_WAY_PANELS;
     if (blocks_pay(dtype, p, work))
         return TD_WAY_BLOCKS;
-    return work * (double)batch <= TINY ? TD_WAY_PLAIN : library_of(dtype, p, work);
+    return work * (double)batch <= TD_LIMIT(PRODUCT_PLAIN) ? TD_WAY_PLAIN
+                                                           : library_of(dtype, p, work);
 }
 
 bool td_product_can(td_product_way way, td_dtype dtype, const td_product_block *p, int64_t batch) {
