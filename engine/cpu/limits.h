@@ -49,7 +49,7 @@
     X(SORT_FIRST,                1024 * 1024, "first elements", "of topk: up to here they alone are sorted", "", "2026-11-22") \
     X(SORT_TWICE,                4096,        "elements of a line", "up to here 64-bit keys are looked at half by half", "", "2026-11-23") \
     X(SORT_NETWORK_LINES,        16,          "lines", "from here on short lines are sorted by networks", "", "2026-11-23") \
-    X(MODE_COUNTED,              4096,        "elements of a line", "up to here counted in a table, then sorted", "", "2026-11-24") \
+    X(MODE_COUNTED,              64 * 1024,   "elements of a line", "up to here counted in a table, then sorted", "Zen 3", "2026-11-27") \
     X(POINTWISE_CHAIN,           256,         "elements", "from here on making a chain is worth it", "", "2026-11-22") \
     X(POINTWISE_CACHED,          1 << 20,     "bytes of operands", "that a core's own cache keeps between calls", "", "2026-11-22") \
     X(POINTWISE_TURNED_ROW,      16,          "inner elements", "from here on a row is a call where dims are turned round", "", "2026-11-24") \
@@ -61,7 +61,7 @@
     X(WALK_COLUMNS,              8,           "inner elements", "up to here moved column by column", "", "2026-11-22") \
     X(WALK_BOX,                  64,          "elements of short dims", "up to here moved place by place", "", "2026-11-24") \
     X(WALK_STREAM,               64 << 20,    "bytes of a result", "from here on stored past the caches", "", "2026-11-21") \
-    X(TRANSPOSE_BLOCKS,          4096,        "elements", "from here on turned in blocks", "", "2026-11-21") \
+    X(TRANSPOSE_FIRST,           4096,        "elements", "from here on a copy to another order of dims goes by way of a row-major one", "", "2026-11-21") \
     X(GATHER_SHORT,              100,         "elements of a line", "up to here lines are walked together", "", "2026-11-23") \
     X(REDUCE_ROWS_CUT,           64,          "outputs", "fewer may be cut into pieces", "", "2026-11-21") \
     X(REDUCE_COLUMNS_CUT,        1024,        "outputs", "the same by columns", "", "2026-11-21") \
