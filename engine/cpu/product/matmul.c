@@ -46,8 +46,9 @@ typedef struct product {
 /* What a dtype has of its own. */
 typedef struct methods {
     void (*plain)(const product *p, int64_t batch, int64_t row, int64_t end);
-    bool bytes;  /* int8, summed up in int32 */
-    bool widens; /* to float32 where no way of its own pays */
+    td_gemm_fn blas; /* OpenBLAS's */
+    bool bytes;      /* int8, summed up in int32 */
+    bool widens;     /* to float32 where no way of its own pays */
 } methods;
 
 /* ---- plain loops ---- */
@@ -90,8 +91,8 @@ static const methods methods_by_dtype[TD_DTYPE_COUNT] = {
     [TD_I64] = {.plain = plain_int64_t},
     [TD_F16] = {.plain = plain_td_half, .widens = true},
     [TD_BF16] = {.plain = plain_td_bfloat, .widens = true},
-    [TD_F32] = {.plain = plain_float},
-    [TD_F64] = {.plain = plain_double},
+    [TD_F32] = {.plain = plain_float, .blas = td_blas_sgemm},
+    [TD_F64] = {.plain = plain_double, .blas = td_blas_dgemm},
 };
 static const methods methods_of_bytes = {.plain = plain_bytes, .bytes = true};
 
@@ -251,9 +252,7 @@ static td_status gemm_tile(const void *ctx, const td_tile *t) {
     g.lda = leading(&whole->a, &g.ta);
     g.ldb = leading(&whole->b, &g.tb);
     g.ldc = leading(&whole->c, &tc);
-    return whole->way == TD_WAY_ONEDNN_SGEMM ? td_dnn_sgemm(&g)
-           : whole->dtype == TD_F32          ? td_blas_sgemm(&g)
-                                             : td_blas_dgemm(&g);
+    return whole->way == TD_WAY_ONEDNN_SGEMM ? td_dnn_sgemm(&g) : whole->by->blas(&g);
 }
 
 static td_status dnn_tile(const void *ctx, const td_tile *t) {

@@ -66,14 +66,17 @@ static bool blocks_pay(td_dtype dtype, const td_product_block *p, double work) {
 
 /* Are the panels worth packing? Measured on a core of an Emerald Rapids, theirs and ours: float32
  * (oneDNN) 1024^3 13.4 and 13.2 ms, 2048^3 113 and 109. */
-static bool floats_pack(double work) {
+static bool floats_pack(td_dtype dtype, const td_product_block *p, double work) {
+    (void)dtype;
+    (void)p;
     return td_cpu->product->libraries_at_best && work >= TD_LIMIT(PRODUCT_PANELS);
 }
 
 /* float64 (OpenBLAS), its right side by rows: 64^3 6.7 and 8.4 us, 100^3 23 and 29, 128^3 70 and
  * 54, 256^3 495 and 436, 16 x 1024 x 1024 975 and 1124; by columns, where OpenBLAS has no small
  * loops: 24^3 1.3 and 1.0, 64^3 10.5 and 9.2, 100^3 38 and 30. */
-static bool doubles_pack(const td_product_block *p, double work) {
+static bool doubles_pack(td_dtype dtype, const td_product_block *p, double work) {
+    (void)dtype;
     bool by_rows = p->b_column == 1 || p->columns == 1;
     double right = (double)p->depth * (double)p->columns;
     return td_cpu->product->libraries_at_best &&
@@ -85,18 +88,20 @@ static bool doubles_pack(const td_product_block *p, double work) {
 /* 16-bit floats, which the libraries multiply as float32 unless oneDNN has a way of its own, from
  * some size on: float16 16^3 1.4 and 0.8 us, 48^3 4.2 and 2.8, 1000 x 1000 x 100 1.65 and 1.39 ms,
  * 1024^3 14.9 and 12.5. */
-static bool halves_pack(td_dtype dtype, double work) {
+static bool halves_pack(td_dtype dtype, const td_product_block *p, double work) {
+    (void)p;
     if (dtype == TD_BF16 && work > TD_LIMIT(PRODUCT_OPENBLAS) && td_dnn_bfloat_gain() > 0)
         return false;
     return td_cpu->product->libraries_at_best || work <= TD_LIMIT(PRODUCT_BLOCKS_ALONE);
 }
 
 static bool panels_pay(td_dtype dtype, const td_product_block *p, double work) {
-    if (!td_product_has_panels(dtype, p))
-        return false;
-    return is_narrow(dtype)  ? halves_pack(dtype, work)
-           : dtype == TD_F64 ? doubles_pack(p, work)
-                             : floats_pack(work);
+    static bool (*const pay[TD_DTYPE_COUNT])(td_dtype, const td_product_block *,
+                                             double) = {[TD_F16] = halves_pack,
+                                                        [TD_BF16] = halves_pack,
+                                                        [TD_F32] = floats_pack,
+                                                        [TD_F64] = doubles_pack};
+    return td_product_has_panels(dtype, p) && pay[dtype](dtype, p, work);
 }
 
 /* ---- libraries ---- */
@@ -169,7 +174,6 @@ bool td_product_can(td_product_way way, td_dtype dtype, const td_product_block *
         return dnn && batch == 1;
     case TD_WAY_WIDE:
         return narrow;
-    default:
-        return false;
     }
+    return false;
 }

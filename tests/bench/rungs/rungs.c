@@ -191,7 +191,7 @@ int main(int argc, char **argv) {
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
         operands o = {dtypes[d], filled(dtypes[d]), filled(dtypes[d]), filled(dtypes[d])};
         for (int k = 1; k < (argc > 1 ? argc : 3); k++) {
-            int threads = argc > 1 ? atoi(argv[k]) : k;
+            int threads = argc > 1 ? (int)strtol(argv[k], NULL, 10) : k;
             must(td_set_num_threads(threads));
             run_dtype(&o, threads);
         }
