@@ -3,7 +3,7 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
-#include "profiler/json_text.h"
+#include "engine/io/json.h"
 #include "profiler/whole.h"
 
 #include <stdio.h>
@@ -119,7 +119,7 @@ static void write_event(FILE *f, const tide_recording *r, const askers *list, in
         return;
     }
     fprintf(f, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", categories[e->kind]);
-    tide_json_write(f, e->name);
+    td_json_print(f, e->name);
     fprintf(f, ",\"pid\":%d,\"tid\":%d,\"ts\":", pid, e->thread);
     write_us(f, e->start_ns);
     fprintf(f, ",\"dur\":");
@@ -134,7 +134,7 @@ static void write_event(FILE *f, const tide_recording *r, const askers *list, in
         fprintf(f, ",\"Sequence number\":%llu", (unsigned long long)e->sequence);
     if (e->line) {
         fprintf(f, ",\"line\":");
-        tide_json_write(f, e->line);
+        td_json_print(f, e->line);
     }
     if (e->step)
         fprintf(f, ",\"step\":%d", e->step);
@@ -229,7 +229,7 @@ static void write_names(FILE *f, const tide_recording *r, int pid) {
                 ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":"
                 "{\"name\":",
                 pid, last);
-        tide_json_write(f, r->tracks ? r->tracks[last - 1].name : text);
+        td_json_print(f, r->tracks ? r->tracks[last - 1].name : text);
         fprintf(f, "}}");
     }
 }

@@ -1,7 +1,7 @@
 /* timeline_data.c: slices for a picture that can be zoomed; see timeline.h. */
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
-#include "profiler/json_text.h"
+#include "engine/io/json.h"
 #include "profiler/timeline.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void write_texts(FILE *out, const char *key, const texts *t) {
     for (int k = 0; k < t->n; k++) {
         if (k)
             fputc(',', out);
-        tide_json_write(out, t->list[k]);
+        td_json_print(out, t->list[k]);
     }
     fputs("],", out);
 }
@@ -154,7 +154,7 @@ static void write_slices(FILE *out, FILE *rows, writing *w) {
         char name[32];
         snprintf(name, sizeof name, "thread %d", e->thread);
         fprintf(rows, "%s{\"name\":", w->rows++ ? "," : "");
-        tide_json_write(rows, w->r->tracks ? w->r->tracks[e->thread - 1].name : name);
+        td_json_print(rows, w->r->tracks ? w->r->tracks[e->thread - 1].name : name);
         fprintf(rows, ",\"depth\":%d}", w->deepest + 1);
         w->deepest = 0;
     }

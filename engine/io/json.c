@@ -1,4 +1,5 @@
-/* json.c: the reader. What it undoes is never longer than what it read. */
+/* json.c: the reader, and the writer of strings. What the reader undoes is never longer than what
+ * it read. */
 #include "engine/io/json.h"
 
 #include "engine/core/interrupt.h"
@@ -299,4 +300,50 @@ td_status td_json_skip(td_json *json) {
 td_status td_json_finish(td_json *json) {
     skip_space(json);
     return json->at == json->end ? TD_OK : fail_at(json, "something behind the end");
+}
+
+/* ---- writing ---- */
+
+/* What stands for the character of n bytes (0: one byte that is no UTF-8); NULL: itself. */
+static const char *escape_of(const char *s, size_t n, const char *end, char buffer[8]) {
+    unsigned char c = (unsigned char)*s;
+    if (n == 0)
+        return "\\ufffd";
+    if (c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t') {
+        buffer[0] = '\\';
+        buffer[1] = c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\t' ? 't' : (char)c;
+        buffer[2] = 0;
+        return buffer;
+    }
+    if (c == '<' && end - s > 1 && s[1] == '/')
+        return "<\\"; /* and the slash, which may be escaped */
+    if (c >= ' ' && c != 0x7F && !(c == '<' && end - s > 1 && s[1] == '!'))
+        return NULL;
+    snprintf(buffer, 8, "\\u%04x", c);
+    return buffer;
+}
+
+void td_json_quote(td_json_put put, void *to, const char *text, size_t len) {
+    const char *end = text + len, *from = text;
+    char buffer[8];
+    put(to, "\"", 1);
+    for (size_t n; text < end; text += n ? n : 1) {
+        n = td_utf8_length(text, end);
+        const char *escape = escape_of(text, n, end, buffer);
+        if (!escape)
+            continue;
+        put(to, from, (size_t)(text - from));
+        put(to, escape, strlen(escape));
+        from = text + 1;
+    }
+    put(to, from, (size_t)(end - from));
+    put(to, "\"", 1);
+}
+
+static void put_file(void *to, const char *bytes, size_t n) {
+    fwrite(bytes, 1, n, to);
+}
+
+void td_json_print(FILE *file, const char *text) {
+    td_json_quote(put_file, file, text, strlen(text));
 }

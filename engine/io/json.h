@@ -1,11 +1,13 @@
 /* json.h: a strict reader of JSON (RFC 8259), one value after the other, in place: it allocates
- * nothing, and a string's escapes are undone where they stand. Knows nothing of what the text
- * means.
+ * nothing, and a string's escapes are undone where they stand; and the writer of strings. Knows
+ * nothing of what the text means.
  */
 #ifndef TD_IO_JSON_H
 #define TD_IO_JSON_H
 
 #include "engine/core/status.h"
+
+#include <stdio.h>
 
 enum { TD_JSON_DEPTH = 256 };
 
@@ -55,6 +57,16 @@ td_status td_json_skip(td_json *json) TD_MUST_CHECK;
 td_status td_json_read_word(td_json *json) TD_MUST_CHECK;
 /* Nothing but white space follows. */
 td_status td_json_finish(td_json *json) TD_MUST_CHECK;
+
+/* ---- writing ---- */
+
+/* Takes n bytes of what is written; `to` is the caller's. */
+typedef void (*td_json_put)(void *to, const char *bytes, size_t n);
+/* A string in quotes. Bytes that are no UTF-8 become U+FFFD; "</" and "<!" are written with
+ * an escape, so that no text ends a script of HTML that holds the JSON. */
+void td_json_quote(td_json_put put, void *to, const char *text, size_t len);
+/* The same of a text that ends with NUL, to a file. */
+void td_json_print(FILE *file, const char *text);
 
 /* Bytes of the UTF-8 character that begins at `s` and ends before `end`; 0 where none does. */
 size_t td_utf8_length(const char *s, const char *end);

@@ -4,6 +4,7 @@
 #include "engine/core/draft.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "engine/io/json.h"
 #include "engine/io/safetensors.h"
 
 #include <stdio.h>
@@ -46,21 +47,12 @@ static void put_int(header *h, int64_t value) {
     put_text(h, text);
 }
 
+static void put_quoted(void *h, const char *text, size_t n) {
+    put(h, text, n);
+}
+
 static void put_string(header *h, td_text s) {
-    char escape[8];
-    size_t from = 0;
-    put_text(h, "\"");
-    for (size_t k = 0; k < s.len; k++) {
-        unsigned char c = (unsigned char)s.at[k];
-        if (c >= ' ' && c != '"' && c != '\\')
-            continue;
-        put(h, s.at + from, k - from);
-        snprintf(escape, sizeof escape, c < ' ' ? "\\u%04x" : "\\%c", c);
-        put_text(h, escape);
-        from = k + 1;
-    }
-    put(h, s.at + from, s.len - from);
-    put_text(h, "\"");
+    td_json_quote(put_quoted, h, s.at, s.len);
 }
 
 static int64_t bytes_of(const td_tensor *x) {

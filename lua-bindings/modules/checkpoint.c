@@ -196,6 +196,21 @@ static int read_json(lua_State *L) {
     return 1;
 }
 
+static void put_text(void *buffer, const char *bytes, size_t n) {
+    luaL_addlstring(buffer, bytes, n);
+}
+
+/* _json_quote(text): it as a string of JSON. */
+static int quote_json(lua_State *L) {
+    size_t len;
+    const char *text = luaL_checklstring(L, 1, &len);
+    luaL_Buffer buffer;
+    luaL_buffinit(L, &buffer);
+    td_json_quote(put_text, &buffer, text, len);
+    luaL_pushresult(&buffer);
+    return 1;
+}
+
 /* ---- writing ---- */
 
 static td_text text_at(lua_State *L, int index) {
@@ -233,6 +248,7 @@ void tide_open_checkpoint(lua_State *L) {
     static const luaL_Reg functions[] = {{"_archive_read", read_archive},
                                          {"_archive_write", write_archive},
                                          {"_json_read", read_json},
+                                         {"_json_quote", quote_json},
                                          {NULL, NULL}};
     luaL_newmetatable(L, archive_name);
     lua_pushcfunction(L, close_archive);

@@ -64,15 +64,11 @@ static void keep(lua_State *L, const tide_embedded *module) {
         ;
 }
 
-void tide_push_chunk(lua_State *L, const tide_embedded *module) {
+void tide_push_compiled(lua_State *L, const tide_embedded *module, const char *name) {
     const chunk *c = find(module);
-    int code;
-    lua_pushfstring(L, "=tide.%s", module->name);
-    code = c ? luaL_loadbufferx(L, c->bytes, c->len, lua_tostring(L, -1), "b")
-             : luaL_loadbufferx(L, module->bytes, module->len, lua_tostring(L, -1), "t");
-    if (code)
+    if (c ? luaL_loadbufferx(L, c->bytes, c->len, name, "b")
+          : luaL_loadbufferx(L, module->bytes, module->len, name, "t"))
         lua_error(L);
-    lua_remove(L, -2);
     if (!c && atomic_load_explicit(&states, memory_order_relaxed) > 1)
         keep(L, module);
 }

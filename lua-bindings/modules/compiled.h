@@ -7,9 +7,9 @@
 
 #include <lua.h>
 
-/* Push the module's chunk as a function of that state. Raises an error where memory is out. Any
- * thread may ask, each for a state of its own. */
-void tide_push_chunk(lua_State *L, const tide_embedded *module);
+/* Push the module's chunk, which is called `name`, as a function of that state. Raises an error
+ * where memory is out. Any thread may ask, each for a state of its own. */
+void tide_push_compiled(lua_State *L, const tide_embedded *module, const char *name);
 
 /* One state more asks. */
 void tide_count_state(void);

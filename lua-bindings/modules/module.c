@@ -1,6 +1,7 @@
 /* module.c: `require "tide"`: the module table, with its submodules loaded when first touched. */
 #include "lua-bindings/call/function.h"
 #include "lua-bindings/modules/compiled.h"
+#include "lua-bindings/modules/embedded.h"
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/state/circles.h"
 #include "lua-bindings/state/modes.h"
@@ -14,15 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const tide_embedded tide_embedded_tide_lua[];
-
 /* Texts and modules of lua/ are found by their paths: "nn" is public (tide.nn), "nn.layers" a part
  * that modules of our own take by tide._require, "examples/nn.txt" a text. */
 static const tide_embedded *find_embedded(const char *name) {
-    for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++)
-        if (!strcmp(e->name, name))
-            return e;
-    return NULL;
+    return tide_embedded_find(tide_embedded_tide_lua, name);
 }
 
 /* ---- what embedded modules stand on ---- */
@@ -44,52 +40,21 @@ static int call_scripts(lua_State *L) {
     return 0;
 }
 
-/* Copy the fields of the table on top into one at `to`; pops it. */
-static void copy_fields(lua_State *L, int to) {
-    for (lua_pushnil(L); lua_next(L, -2);) {
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, to);
-    }
-    lua_pop(L, 1);
-}
-
-/* Lua's functions and libraries as they are now: a script may take their names, or what is in them,
- * for something else, and modules are loaded when they are first touched. What scripts call their
- * own is in _G. Modules write string.find(s, p), not s:find(p): methods of strings are found in the
- * script's table, and those of files are the script's still. */
 static void keep_environment(lua_State *L) {
-    static const char *const libraries[] = {LUA_STRLIBNAME,  LUA_TABLIBNAME, LUA_MATHLIBNAME,
-                                            LUA_UTF8LIBNAME, LUA_IOLIBNAME,  LUA_OSLIBNAME,
-                                            LUA_COLIBNAME,   LUA_DBLIBNAME,  LUA_LOADLIBNAME};
     static const char *const heard[] = {"print", "warn"};
-    lua_newtable(L);
-    int env = lua_gettop(L);
-    lua_pushglobaltable(L);
-    copy_fields(L, env);
-    for (size_t k = 0; k < sizeof libraries / sizeof *libraries; k++) {
-        lua_newtable(L);
-        if (lua_getfield(L, env, libraries[k]) == LUA_TTABLE)
-            copy_fields(L, env + 1);
-        lua_settop(L, env + 1);
-        lua_setfield(L, env, libraries[k]);
-    }
+    tide_push_environment(L);
     for (size_t k = 0; k < sizeof heard / sizeof *heard; k++) {
         lua_pushstring(L, heard[k]);
-        lua_getfield(L, env, heard[k]);
+        lua_getfield(L, -2, heard[k]);
         lua_pushcclosure(L, call_scripts, 2);
-        lua_setfield(L, env, heard[k]);
+        lua_setfield(L, -2, heard[k]);
     }
-    lua_pushglobaltable(L);
-    lua_setfield(L, env, LUA_GNAME);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &environment_key);
 }
 
 /* Run an embedded Lua module: its chunk gets the tide table and returns the module. */
 static int run_embedded(lua_State *L) {
-    tide_push_chunk(L, lua_touserdata(L, 2));
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
-    lua_setupvalue(L, -2, 1);
+    tide_push_chunk(L, lua_touserdata(L, 2), "tide", &environment_key);
     lua_pushvalue(L, 1);
     lua_call(L, 1, 1);
     return 1;

@@ -15,8 +15,8 @@
 #include "repl/session/state.h"
 #include "repl/session/transcript.h"
 
-#include "cmake/embedded.h"
 #include "lua-bindings/call/function.h"
+#include "lua-bindings/modules/embedded.h"
 
 #include <dirent.h>
 #include <lauxlib.h>
@@ -71,20 +71,18 @@ static int lua_files(lua_State *L) {
     return 1;
 }
 
-extern const tide_embedded tide_embedded_tide_lua[];
-
 /* source(chunkname): the text behind "=In[3]", "@file.lua" or "=tide.nn", or nil. */
 static int lua_source(lua_State *L) {
     const char *chunkname = luaL_checkstring(L, 1);
     if (source_push(L, chunkname))
         return 1;
-    if (strncmp(chunkname, "=tide.", 6) == 0)
-        for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++)
-            if (strcmp(e->name, chunkname + 6) == 0) {
-                lua_pushlstring(L, e->bytes, e->len);
-                return 1;
-            }
-    lua_pushnil(L);
+    bool ours = strncmp(chunkname, "=tide.", 6) == 0;
+    const tide_embedded *e =
+        ours ? tide_embedded_find(tide_embedded_tide_lua, chunkname + 6) : NULL;
+    if (e)
+        lua_pushlstring(L, e->bytes, e->len);
+    else
+        lua_pushnil(L);
     return 1;
 }
 

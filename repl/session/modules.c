@@ -1,14 +1,13 @@
 /* modules.c: the Lua modules that a session carries.
  *
- * The modules (repl/session/lua) are compiled at their first use, in an environment of their own:
- * a copy of the standard library taken before any user code ran, so that `string = nil` at the
- * prompt breaks the user's code and not the display of its error. They write string.find(s, p), not
- * s:find(p), since what a string has for methods is the user's table.
+ * The modules (repl/session/lua) are compiled at their first use, in an environment of their own
+ * (lua-bindings/modules/embedded.h) taken before any user code ran, so that `string = nil` at the
+ * prompt breaks the user's code and not the display of its error.
  */
 #include "repl/session/modules.h"
 #include "repl/session/state.h"
 
-#include "cmake/embedded.h"
+#include "lua-bindings/modules/embedded.h"
 
 #include <lauxlib.h>
 #include <lualib.h>
@@ -18,20 +17,12 @@ extern const tide_embedded tide_embedded_tide_session[];
 
 static const char modules_key, environment_key;
 
-static int load_module(lua_State *L, const char *name) {
-    const tide_embedded *file = tide_embedded_tide_session;
-    while (file->name && strcmp(file->name, name) != 0)
-        file++;
-    if (!file->name)
-        return luaL_error(L, "the session has no module '%s'", name);
-    const char *chunkname = lua_pushfstring(L, "=tide.session.%s", name);
-    if (luaL_loadbufferx(L, file->bytes, file->len, chunkname, "t") != LUA_OK)
-        return lua_error(L);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
-    lua_setupvalue(L, -2, 1);
-    lua_remove(L, -2);
+static void load_module(lua_State *L, const char *name) {
+    const tide_embedded *file = tide_embedded_find(tide_embedded_tide_session, name);
+    if (!file)
+        luaL_error(L, "the session has no module '%s'", name);
+    tide_push_chunk(L, file, "tide.session", &environment_key);
     lua_call(L, 0, 1);
-    return 1;
 }
 
 /* Pushes the table of a module. */
@@ -73,23 +64,13 @@ static void set_standard_names(lua_State *L, int env) {
     lua_setfield(L, env, "standard");
 }
 
-/* Replaces the table on top by a copy of it, one level deep. */
-static void copy_table(lua_State *L) {
-    int from = lua_gettop(L);
-    lua_newtable(L);
-    for (lua_pushnil(L); lua_next(L, from);) {
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, -4);
-    }
-    lua_remove(L, from);
-}
-
 /* streams: the methods of files. loader: the table that require looks into. */
 static void set_held_tables(lua_State *L, int env) {
     if (luaL_getmetatable(L, LUA_FILEHANDLE) == LUA_TTABLE &&
         lua_getfield(L, -1, "__index") == LUA_TTABLE) {
-        copy_table(L);
+        lua_newtable(L);
+        lua_insert(L, -2);
+        tide_copy_fields(L, lua_gettop(L) - 1);
         lua_setfield(L, env, "streams");
     }
     lua_settop(L, env);
@@ -100,19 +81,8 @@ static void set_held_tables(lua_State *L, int env) {
 void modules_install(lua_State *L) {
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &modules_key);
-    lua_pushglobaltable(L);
-    copy_table(L);
+    tide_push_environment(L);
     int env = lua_gettop(L);
-    for (lua_pushnil(L); lua_next(L, env);) {
-        if (lua_istable(L, -1)) {
-            lua_pushvalue(L, -2);
-            lua_insert(L, -2);
-            copy_table(L);
-            lua_rawset(L, env);
-        } else {
-            lua_pop(L, 1);
-        }
-    }
     set_held_tables(L, env);
     set_standard_names(L, env);
     lua_pushglobaltable(L);
@@ -128,8 +98,9 @@ void modules_set_tide(lua_State *L) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
     lua_pushvalue(L, tide);
     lua_setfield(L, -2, "tide");
+    lua_newtable(L);
     lua_pushvalue(L, tide);
-    copy_table(L);
+    tide_copy_fields(L, tide + 2);
     lua_createtable(L, 0, 1);
     lua_pushvalue(L, tide);
     lua_setfield(L, -2, "__index"); /* parts that are loaded later */

@@ -173,6 +173,45 @@ TEST(json_numbers_keep_all_bits) {
         CHECK_INT(read_text(wrong[k], &n), TD_EVALUE);
 }
 
+static void put(void *to, const char *bytes, size_t n) {
+    strncat(to, bytes, n);
+}
+
+TEST(json_strings_are_ascii_where_they_must) {
+    static const struct {
+        const char *text;
+        size_t len;
+        const char *json;
+    } cases[] = {
+        {"", 0, "\"\""},
+        {"a\0b", 3, "\"a\\u0000b\""},
+        {"\"\\\n\r\t", 5, "\"\\\"\\\\\\n\\r\\t\""},
+        {"\b\f\x1f\x7f/", 5, "\"\\u0008\\u000c\\u001f\\u007f/\""},
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x8c\x8a", 9, "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x8c\x8a\""},
+        {"\xff"
+         "a\xc3",
+         3, "\"\\ufffda\\ufffd\""},
+        {"\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\""},
+        {"\xf0\x9f\x8c", 3, "\"\\ufffd\\ufffd\\ufffd\""},
+        {"a < b</p><!--<", 14, "\"a < b<\\/p>\\u003c!--<\""},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char got[128] = "", copy[128];
+        const char *back;
+        size_t len;
+        td_json json;
+        td_json_quote(put, got, cases[k].text, cases[k].len);
+        CHECK_STR(got, cases[k].json);
+        memcpy(copy, got, sizeof copy);
+        td_json_begin(&json, copy, strlen(copy));
+        CHECK_INT(td_json_read_string(&json, &back, &len), TD_OK);
+        if (!strstr(cases[k].json, "ufffd")) {
+            CHECK_INT((int64_t)len, (int64_t)cases[k].len);
+            CHECK(!memcmp(back, cases[k].text, len));
+        }
+    }
+}
+
 int main(void) {
     if (td_init() || !mkdtemp(folder)) {
         fprintf(stderr, "%s\n", td_error_message());
@@ -184,6 +223,7 @@ int main(void) {
     RUN(an_interrupt_leaves_the_old_file);
     RUN(writers_at_once_leave_one_whole_file);
     RUN(json_numbers_keep_all_bits);
+    RUN(json_strings_are_ascii_where_they_must);
     unlink(path);
     rmdir(folder);
     return check_finish();

@@ -12,6 +12,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/factor/factor_blocks.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/loaded_libraries/loaded_libraries.h"
 #include "engine/cpu/pointwise/transpose.h"
 #include "engine/cpu/product/blas.h"
@@ -193,7 +194,7 @@ static bool in_float(const job *j) {
  * steps where threads that wait sleep. Measured on two threads of a Zen 4 (ms by one, by two): eigh
  * of 46 x 46 0.19 and 1.4, of 400 x 400 21 and 47, qr of 700 x 700 28 and 71. */
 static bool team_pays(const job *j) {
-    return !is_ours(j->plan->kind) && (double)j->n * j->m >= 0x1p22;
+    return !is_ours(j->plan->kind) && (double)j->n * j->m >= TD_LIMIT(FACTOR_TEAM);
 }
 
 /* LAPACK's results depend on the size of its team. */

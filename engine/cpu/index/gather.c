@@ -4,6 +4,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/index/indices.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/by_size.h"
 #include "engine/cpu/reduce/sums.h"
 #include "engine/ops/make/copy.h"
@@ -13,7 +14,6 @@
 enum {
     STRETCH = 64 * 1024, /* elements moved without a look at the interrupt flag */
     BLOCK = 1024,        /* whose indices are looked at before they are followed */
-    SHORT = 100,         /* elements of a line that are not worth a call of their own */
     COLUMNS = 128,       /* of lines that one thread writes */
 };
 
@@ -388,7 +388,8 @@ static td_status write_apart(walk_job *j) {
 
 /* Reading checks on the way. Writing checks first, so that nothing is written where it fails. */
 static td_status run_walk(walk_job *j) {
-    j->part = j->line <= SHORT && !j->rows && j->ndim > 1 ? walk_short : walk_lines;
+    j->part =
+        j->line <= TD_LIMIT(GATHER_SHORT) && !j->rows && j->ndim > 1 ? walk_short : walk_lines;
     if (j->gather)
         return td_parallel_for(j->lines, 4 * j->line, j->part, j);
     td_status status = td_parallel_for(j->index->numel, 4, find_bad, j);

@@ -3,13 +3,13 @@
 #include "engine/cpu/order/most_frequent.h"
 
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/order/keys.h"
 
 #include <string.h>
 
 enum {
-    COUNTED = 4096, /* elements of a line that are counted in a table, at most */
-    COST = 6        /* of an element */
+    COST = 6 /* of an element */
 };
 
 /* A key and how often it was met: 0 times where the entry is free. */
@@ -135,5 +135,5 @@ done:
 td_status td_most_frequent(td_tensor *x, const td_picked_lines *lines) {
     mode_job j = {.lines = *lines};
     int64_t count = x->numel / j.lines.n;
-    return j.lines.n <= COUNTED ? by_counting(&j, count) : by_sorting(&j, x, count);
+    return j.lines.n <= TD_LIMIT(MODE_COUNTED) ? by_counting(&j, count) : by_sorting(&j, x, count);
 }

@@ -4,14 +4,13 @@
 #include "engine/cpu/order/rank.h"
 
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/order/keyed_places.h"
 
 #include <string.h>
 
 enum {
-    FEW = 16,    /* keys that are sorted */
     SAMPLE = 32, /* keys that the bounds are found among */
-    MANY = 2048  /* keys that are worth a sample */
 };
 
 #define SEED 0x9E3779B97F4A7C15u
@@ -64,7 +63,7 @@ static int64_t divide(uint64_t *keys, int64_t n, uint64_t key) {
 
 static uint64_t rank_one_by_one(uint64_t *keys, int64_t n, int64_t rank) {
     uint64_t draw = SEED;
-    while (n > FEW) {
+    while (n > TD_LIMIT(RANK_SORTED)) {
         uint64_t key = middle(keys, n, &draw).low;
         int64_t less = divide(keys, n, key);
         if (rank < less) {
@@ -89,8 +88,9 @@ uint64_t td_key_of_rank(const uint64_t *keys, int64_t n, int64_t rank, uint64_t 
     bool apart = true;
     if (!fns->keep)
         return rank_one_by_one(memcpy(room, keys, (size_t)n * sizeof *keys), n, rank);
-    while (n > FEW) {
-        bounds b = apart && n >= MANY ? bracket(keys, n, rank, &draw) : middle(keys, n, &draw);
+    while (n > TD_LIMIT(RANK_SORTED)) {
+        bounds b = apart && n >= TD_LIMIT(RANK_SAMPLED) ? bracket(keys, n, rank, &draw)
+                                                        : middle(keys, n, &draw);
         int64_t less, upto, before = n;
         fns->count(keys, n, b.low, b.high, &less, &upto);
         if (rank < less) {

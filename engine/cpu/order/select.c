@@ -5,6 +5,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/order/keyed_places.h"
 #include "engine/cpu/order/keys.h"
 #include "engine/cpu/order/most_frequent.h"
@@ -16,9 +17,7 @@
 #include <string.h>
 
 enum {
-    LONG = 128 * 1024, /* elements of a line that all threads look through together */
     BLOCK = 64 * 1024, /* and of what one of them takes at a time */
-    SHORT = 32,        /* elements of a line that is sorted, among many */
     TURN = 4096,       /* lines that are sorted before what is wanted of them is taken */
     COST = 8           /* of an element */
 };
@@ -336,9 +335,10 @@ static td_status select_sorted(select_job *j, td_short_lines *s, int64_t lines) 
 static td_status select_all(select_job *j, int64_t lines) {
     td_short_lines all = {
         .dtype = j->lines.dtype, .lines = lines, .n = j->lines.n, .first = j->lines.n};
-    if (j->lines.n <= SHORT && td_are_short_lines(&all))
+    if (j->lines.n <= TD_LIMIT(SELECT_SORTED) && td_are_short_lines(&all))
         return select_sorted(j, &all, lines);
-    return j->lines.n >= LONG ? select_each(j, lines) : select_side_by_side(j, lines);
+    return j->lines.n >= TD_LIMIT(SELECT_LONG) ? select_each(j, lines)
+                                               : select_side_by_side(j, lines);
 }
 
 td_status td_cpu_select(const td_select_plan *p) {

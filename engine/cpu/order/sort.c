@@ -6,6 +6,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/order/keyed_places.h"
 #include "engine/cpu/order/keys.h"
 #include "engine/cpu/order/rank.h"
@@ -15,9 +16,7 @@
 #include <string.h>
 
 enum {
-    LONG = 128 * 1024, /* elements of a line that all threads sort together */
     BLOCK = 64 * 1024, /* and of what one of them takes at a time */
-    FEW = 1024 * 1024, /* first elements that one thread sorts */
     SEED = 64,         /* elements that the first limit is found among, at least */
     COST = 16          /* of an element sorted */
 };
@@ -220,8 +219,6 @@ static void sort_by_rank(const sort_job *j, const char *x, uint64_t *room, char 
 
 /* ---- lines side by side ---- */
 
-enum { SHORT = 4096 }; /* elements of a line that may be looked at more than once */
-
 /* Only the first elements are wanted, which are few. */
 static bool are_few(const sort_job *j) {
     return j->first <= j->n / 4;
@@ -229,7 +226,7 @@ static bool are_few(const sort_job *j) {
 
 /* Wide entries take long to part. */
 static bool go_by_rank(const sort_job *j) {
-    return j->bits > 32 && j->n <= SHORT;
+    return j->bits > 32 && j->n <= TD_LIMIT(SORT_TWICE);
 }
 
 static void sort_lines(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -464,7 +461,7 @@ done:
 
 static td_status sort_each(sort_job *j, int64_t lines) {
     td_status status = TD_OK;
-    bool few = j->first <= FEW && j->first <= j->n / 4;
+    bool few = j->first <= TD_LIMIT(SORT_FIRST) && j->first <= j->n / 4;
     for (int64_t line = 0; line < lines && status == TD_OK; line++) {
         long_line l = {.job = j,
                        .x = j->x + (size_t)(line * j->n) * j->size,
@@ -487,9 +484,9 @@ static td_status sort_all(sort_job *j, const td_tensor *x) {
         return TD_OK;
     td_short_lines all = {j->x,          j->values, j->index, j->dtype,
                           j->descending, lines,     j->n,     j->first};
-    td_status status = td_are_short_lines(&all) ? td_sort_short(&all)
-                       : j->n >= LONG           ? sort_each(j, lines)
-                                                : sort_side_by_side(j, lines);
+    td_status status = td_are_short_lines(&all)      ? td_sort_short(&all)
+                       : j->n >= TD_LIMIT(SORT_LONG) ? sort_each(j, lines)
+                                                     : sort_side_by_side(j, lines);
     return status ? status : td_interrupt_check(); /* a single line may have been left early */
 }
 

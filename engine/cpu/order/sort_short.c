@@ -6,6 +6,7 @@
 
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/order/keys.h"
 #include "engine/cpu/pointwise/transpose.h"
 
@@ -13,7 +14,6 @@
 
 enum {
     SHORT = 48,     /* elements of a line */
-    MANY = 16,      /* lines that make up for a tile */
     WIDTH = 64,     /* lines of a tile at most, of elements */
     TILE = 32 * 64, /* so many at most, and half of both where keys and places are two numbers, so
                      * that all stay in the cache */
@@ -30,13 +30,13 @@ static bool is_wide(const td_short_lines *l) {
 /* Few lines are a tile that is no wider than they need. */
 static int64_t width_of(const td_short_lines *l) {
     int64_t width = (l->n * WIDTH > TILE ? WIDTH / 2 : WIDTH) / (is_wide(l) ? 2 : 1);
-    while (width > MANY && width / 2 >= l->lines)
+    while (width > TD_LIMIT(SORT_NETWORK_LINES) && width / 2 >= l->lines)
         width /= 2;
     return width;
 }
 
 bool td_are_short_lines(const td_short_lines *l) {
-    return l->n <= SHORT && l->lines >= MANY && td_cpu->keys->order;
+    return l->n <= SHORT && l->lines >= TD_LIMIT(SORT_NETWORK_LINES) && td_cpu->keys->order;
 }
 
 /* Keys of the tile's elements, in rows of one place each, become the keys and places of sorted

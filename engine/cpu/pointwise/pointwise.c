@@ -10,6 +10,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/chain.h"
 #include "engine/cpu/pointwise/pointwise_job.h"
 #include "engine/cpu/pointwise/strided_convert.h"
@@ -21,8 +22,6 @@ enum {
     BLOCK = TD_WALK_BLOCK,
     BLOCK_BYTES = BLOCK * 8,
     PIECE = 64 * 1024, /* elements that are summed together */
-    CHAINED = 256,     /* elements from which on making a chain is worth it */
-    CACHED = 1 << 20,  /* bytes of operands that a core's own cache keeps between calls */
     STACK_BYTES = 24 * BLOCK_BYTES
 };
 
@@ -486,7 +485,7 @@ static uint64_t find_fetched(const job *j, int64_t elements) {
         tensors |= (uint64_t)1 << k;
         bytes += elements * (int64_t)td_tensor_itemsize(x);
     }
-    return bytes > CACHED ? tensors : 0;
+    return bytes > TD_LIMIT(POINTWISE_CACHED) ? tensors : 0;
 }
 
 /* The loads that are one number in every list. */
@@ -560,7 +559,7 @@ static td_status lay_lists(job *j, int64_t *items) {
         *items += p->reduces ? (w->numel + PIECE - 1) / PIECE : w->numel;
         elements += w->numel;
     }
-    if (elements >= CHAINED && p->nsteps > 1)
+    if (elements >= TD_LIMIT(POINTWISE_CHAIN) && p->nsteps > 1)
         td_chain_make(&j->chain, p, j->compute, find_numbers(j), find_fetched(j, elements),
                       find_narrow(j));
     j->starts[j->nlists] = *items;

@@ -1,14 +1,9 @@
 /* pointwise_rows.c: pointwise steps and chains that read and write elements in place, without a
  * buffer: all of them as one run of memory, or row by row where operands broadcast or have gaps. */
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/pointwise_job.h"
 
 #include <string.h>
-
-enum {
-    TURNED_ROW = 16, /* inner dims from here on are a call where they are turned round */
-    NARROW_ROW = 16, /* inner dims from here on are a call of a loop of 16-bit floats */
-    CHAINED_ROW = 8  /* inner dims from here on are a call of a chain */
-};
 
 typedef td_step_code step_code;
 typedef td_pointwise_job job;
@@ -273,7 +268,7 @@ static bool run_turned(const job *j, const td_walk *w, int64_t begin, int64_t en
     if (p->nsteps != 1 || p->steps[0].primitive != TD_PW_copy || p->nloads != 1 || w->ndim < 2 ||
         w->streams || w->loads[0].scalar || w->outs[0].scalar || w->outs[0].apart ||
         w->loads[0].dtype != w->loads[0].as || w->outs[0].dtype != w->outs[0].as ||
-        w->sizes[w->ndim - 1] < TURNED_ROW)
+        w->sizes[w->ndim - 1] < TD_LIMIT(POINTWISE_TURNED_ROW))
         return false;
     td_walk_place(w, begin, index);
     begin_step(j, w, index, &s, sides);
@@ -314,7 +309,7 @@ static td_pointwise_fn find_narrow_loop(const job *j, const td_walk *w) {
     td_dtype narrow = TD_BOOL;
     bool run = false, single = p->nconstants > 0;
     if (p->nsteps != 1 || w->streams || out->scalar || out->apart ||
-        w->sizes[w->ndim - 1] < NARROW_ROW)
+        w->sizes[w->ndim - 1] < TD_LIMIT(POINTWISE_NARROW_ROW))
         return NULL;
     for (int k = 0; k < p->nloads; k++) {
         const td_side *x = &w->loads[k];
@@ -370,7 +365,8 @@ static bool is_run(const td_walk *w, const td_side *x) {
 static bool chains_along_rows(const job *j, const td_walk *w) {
     const td_program *p = j->program;
     if (!j->chain.run || w->ndim < 2 || w->simple || w->streams ||
-        p->nloads + p->noutputs > ROW_SIDES || w->sizes[w->ndim - 1] < CHAINED_ROW)
+        p->nloads + p->noutputs > ROW_SIDES ||
+        w->sizes[w->ndim - 1] < TD_LIMIT(POINTWISE_CHAIN_ROW))
         return false;
     for (int k = 0; k < p->nloads; k++) {
         const td_side *x = &w->loads[k];

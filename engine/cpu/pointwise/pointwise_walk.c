@@ -2,17 +2,9 @@
 #include "engine/cpu/pointwise/pointwise_walk.h"
 
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 
 #include <string.h>
-
-enum {
-    LONG_ROW = 256,         /* inner dims from here on are walked row by row */
-    DIRECT_ROW = 6,         /* inner dims from here on may be a call of a single step's loop... */
-    COPIED_ROW = 2,         /* and from here on where it is a copy of bytes */
-    SHORT_ROW = 8,          /* inner dims up to here are moved column by column */
-    LARGE_BOX = 64,         /* elements of several short dims, moved place by place */
-    STREAM_BYTES = 64 << 20 /* results from here on are not found in a cache again */
-};
 
 void td_store_operand(td_dtype dtype, void *p, const td_operand *o) {
     if (o->is_int)
@@ -118,7 +110,7 @@ static void choose_streams(td_walk *w, const td_program *program) {
     w->streams = false;
     for (int k = 0; k < program->noutputs; k++)
         bytes += w->outs[k].dense ? w->numel * (int64_t)td_dtype_size(w->outs[k].as) : 0;
-    if (TD_LIKELY(bytes < STREAM_BYTES))
+    if (TD_LIKELY(bytes < TD_LIMIT(WALK_STREAM)))
         return;
     for (int k = 0; k < program->noutputs; k++) {
         td_side *x = &w->outs[k];
@@ -154,12 +146,13 @@ static void note_density(td_walk *w, const td_program *program) {
         buffered |= w->outs[k].scalar || w->outs[k].apart;
     }
     w->in_place = w->simple && !buffered;
-    w->rows = w->ndim > 1 && w->sizes[w->ndim - 1] >= LONG_ROW;
+    w->rows = w->ndim > 1 && w->sizes[w->ndim - 1] >= TD_LIMIT(WALK_ROW);
     w->direct = program->nsteps == 1 && !w->outs[0].scalar &&
                 (w->simple || (w->rows && runs_along_rows(w, program->nloads)));
     w->direct_rows =
         program->nsteps == 1 && w->ndim > 1 && !w->simple && !w->outs[0].scalar &&
-        w->sizes[w->ndim - 1] >= (copies_bytes(w, program) ? COPIED_ROW : DIRECT_ROW) &&
+        w->sizes[w->ndim - 1] >=
+            (copies_bytes(w, program) ? TD_LIMIT(WALK_COPIED_ROW) : TD_LIMIT(WALK_DIRECT_ROW)) &&
         steps_along_rows(w, program->nloads);
     choose_streams(w, program);
 }
@@ -276,7 +269,7 @@ static bool same_numbers(const td_walk *w, const td_program *program, const td_o
 static bool move_on(td_walk *w, const td_program *program, const td_operand *operands,
                     td_tensor *const *outs, int nown) {
     int64_t bytes = outs[0]->numel * 8 * program->noutputs;
-    if (!w->flat || w->streams || bytes >= STREAM_BYTES)
+    if (!w->flat || w->streams || bytes >= TD_LIMIT(WALK_STREAM))
         return false;
     if (nown == program->noperands && !same_numbers(w, program, operands))
         return false;
@@ -426,12 +419,12 @@ static bool is_repeated(const course *c, bool gather) {
 /* Those of the next n elements that make runs at least twice as long as smaller ones do. */
 static boxes find_boxes(const course *c, int64_t n, bool gather) {
     boxes best = {0};
-    if (c->sizes[0] > SHORT_ROW && !is_repeated(c, gather))
+    if (c->sizes[0] > TD_LIMIT(WALK_COLUMNS) && !is_repeated(c, gather))
         return best;
     int64_t box = 1;
     for (int d = 1; d < c->ndim; d++) {
         box *= c->sizes[d - 1];
-        if (c->index[d - 1] != 0 || n < 2 * box || (d > 1 && box > LARGE_BOX))
+        if (c->index[d - 1] != 0 || n < 2 * box || (d > 1 && box > TD_LIMIT(WALK_BOX)))
             break;
         int64_t left = c->sizes[d] - c->index[d], count = n / box < left ? n / box : left;
         if (count >= 2 * best.count)

@@ -4,10 +4,11 @@
 
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/ops/make/copy.h"
 
 /* Blocks are so many bytes of lines of x, and of rows of the result. */
-enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 128, CHUNK = 1024 /* columns */, SMALLEST = 4096 };
+enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 128, CHUNK = 1024 /* columns */ };
 enum { NEAR = 4 }; /* elements that lie as far apart are found by vectors at once */
 
 typedef struct transpose_job {
@@ -31,7 +32,7 @@ static int fast_dim(const td_tensor *x) {
 
 bool td_cpu_is_transpose(const td_tensor *out, const td_tensor *x) {
     const int last = x->ndim - 1, d = fast_dim(x);
-    if (d < 0 || x->numel < SMALLEST || x->dtype != out->dtype || !td_tensor_same_shape(out, x))
+    if (d < 0 || x->dtype != out->dtype || !td_tensor_same_shape(out, x))
         return false;
     return out->strides[last] == 1 && x->sizes[last] > 1 && x->strides[last] > 1;
 }
@@ -116,7 +117,7 @@ td_status td_cpu_transpose(td_tensor *out, const td_tensor *x) {
 bool td_cpu_turns_first(const td_tensor *out, const td_tensor *x) {
     int64_t inner = 0; /* stride of out in the dim behind */
     bool along = false, first = true;
-    if (x->ndim < 2 || x->numel < SMALLEST || x->dtype != out->dtype ||
+    if (x->ndim < 2 || x->numel < TD_LIMIT(TRANSPOSE_FIRST) || x->dtype != out->dtype ||
         !td_tensor_same_shape(out, x))
         return false;
     for (int d = x->ndim - 1; d >= 0; d--) {

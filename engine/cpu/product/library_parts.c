@@ -9,6 +9,7 @@
 #include "engine/core/team.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/product/blas.h"
 
 #include <stdatomic.h>
@@ -16,13 +17,12 @@
 /* Multiplications that are worth a thread (two threads of a Zen 3, from 5e5: 100^3 24 us on one, 18
  * on both; 16 x 256 x 256 25 and 19); that take as long as reading an element; that are worth
  * a tile of a cut by sizes alone, which is finer than need be; the least length of a tile, and its
- * unit; the most parts of such a cut; and from how many rows and columns on a library's team pays
- * for a product that is long inside alone (float64, one thread and two of a Zen 4: 20 x 20000 x 20
- * takes 644 and 838 us, 4 x 100000 x 4 396 and 674, 60 x 20000 x 60 4.6 and 3.2 ms). */
-#define THREAD_WORK (td_cpu->product->libraries_at_best ? 1e6 : 2.5e5)
-#define READ_WORK   4
-#define TILE_WORK   16e6
-enum { UNIT = 16, LEAST = 64, MOST = 16, TEAM_LEAST = 32 };
+ * unit; the most parts of such a cut. */
+#define THREAD_WORK                                                                                \
+    (td_cpu->product->libraries_at_best ? TD_LIMIT(PRODUCT_THREAD) : TD_LIMIT(PRODUCT_THREAD_ALONE))
+#define READ_WORK 4
+#define TILE_WORK 16e6
+enum { UNIT = 16, LEAST = 64, MOST = 16 };
 
 /* ---- parts ---- */
 
@@ -140,8 +140,10 @@ td_status td_run_tiles(int64_t batch, int64_t m, int64_t n, int64_t k, td_tile_f
     j.groups = (batch + j.whole.batches - 1) / j.whole.batches;
     j.down = (m + j.whole.rows - 1) / j.whole.rows;
     j.across = (n + j.whole.columns - 1) / j.whole.columns;
-    bool inside =
-        m >= TEAM_LEAST && n >= TEAM_LEAST; /* it may know how to share out what is long */
+    /* A library's team may know how to share out what is long inside alone (float64, one thread and
+     * two of a Zen 4: 20 x 20000 x 20 takes 644 and 838 us, 4 x 100000 x 4 396 and 674, 60 x 20000
+     * x 60 4.6 and 3.2 ms). */
+    bool inside = m >= TD_LIMIT(PRODUCT_TEAM) && n >= TD_LIMIT(PRODUCT_TEAM);
     if (parts > 1 && j.groups * j.down * j.across == 1 && inside && !td_deterministic())
         return fn(ctx, &j.whole);
     return td_run_parts(j.groups * j.down * j.across, TD_GRAIN, run_tile, &j);

@@ -1,38 +1,29 @@
-/* matmul.c: products on the CPU: a tiny loop, our own (product.h), OpenBLAS or oneDNN by size and
- * dtype; the 16-bit floats by oneDNN's bfloat16 where the machine is quick at it, else in float32.
+/* matmul.c: products on the CPU, each by the way that product_choice.c chooses: a plain loop, our
+ * own (product.h), OpenBLAS or oneDNN; the 16-bit floats that have none of their own in float32.
  * Long products are cut into panels of rows between which an interrupt is noticed, panels into
  * tiles that follow from the shape alone, so results do not depend on the number of threads. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/product/blas.h"
 #include "engine/cpu/product/library_parts.h"
 #include "engine/cpu/product/onednn.h"
-#include "engine/cpu/product/product.h"
+#include "engine/cpu/product/product_ways.h"
 #include "engine/ops/make/copy.h"
 
 #include <limits.h>
 #include <string.h>
 
 enum {
-    TINY = 512,                  /* multiplications that a plain loop does soonest */
-    FEW_OUTPUTS = 16,            /* sums that a plain loop of integers does soonest */
-    SMALL = 64 * 1024,           /* and OpenBLAS, whose calls cost less than oneDNN's */
-    BLOCKED = 256 * 1024,        /* and our own blocks (blocks_pay) */
-    SMALL_PLAIN = 32 * 1024,     /* and both where the libraries lack loops (libraries_at_best) */
-    SMALL_DOUBLES = 1000 * 1000, /* of float64, that OpenBLAS does soonest (doubles_pack) */
-    TURNED_DOUBLES = 4 * 1024,   /* if the right side lies by columns; */
-    TALL_DOUBLES = 48,           /* rows that pay for packing, */
-    PACKED_DOUBLES = 128 * 1024, /* or elements on the right that hardly cost it */
     STRIP = 1024 * 1024 /* multiplications of a plain loop without a look at the interrupt flag */
 };
 /* Multiplications of float32 done without a look at the interrupt flag, some 50 ms; of small
  * matrices, which take longer. */
 #define PANEL       2e9
 #define SMALL_PANEL 2.5e8
-#define LARGE       0x1p30 /* multiplications of float32 that pay for our own packing */
 
 /* A batch of matrices; strides in elements. */
 typedef struct matrices {
@@ -49,16 +40,15 @@ typedef struct product {
     int64_t batch, m, n, k;
     matrices a, b, c; /* m x k, k x n, m x n */
     const void *bias; /* n elements for every row, or NULL */
+    td_product_way way;
 } product;
 
-/* The ways to a product of one dtype; `plain` for all, those behind `bytes` for floats. */
+/* What a dtype has of its own. */
 typedef struct methods {
     void (*plain)(const product *p, int64_t batch, int64_t row, int64_t end);
-    bool bytes; /* int8, summed up in int32 */
-    td_gemm_fn gemm;
-    bool dnn;
-    bool widens; /* by way of float32 where oneDNN has no way of its own */
-    bool (*packs)(const product *p, double work); /* is so much done soonest by our panels? */
+    td_gemm_fn blas; /* OpenBLAS's */
+    bool bytes;      /* int8, summed up in int32 */
+    bool widens;     /* to float32 where no way of its own pays */
 } methods;
 
 /* ---- plain loops ---- */
@@ -93,20 +83,16 @@ DEFINE_PLAIN(int8_t, uint32_t, SAME, (int8_t))
 DEFINE_PLAIN(uint8_t, uint32_t, SAME, (uint8_t))
 DEFINE_PLAIN_AS(plain_bytes, int8_t, int32_t, uint32_t, SAME, (int32_t))
 
-static bool floats_pack(const product *p, double work);
-static bool doubles_pack(const product *p, double work);
-static bool halves_pack(const product *p, double work);
-
 static const methods methods_by_dtype[TD_DTYPE_COUNT] = {
     [TD_U8] = {.plain = plain_uint8_t},
     [TD_I8] = {.plain = plain_int8_t},
     [TD_I16] = {.plain = plain_int16_t},
     [TD_I32] = {.plain = plain_int32_t},
     [TD_I64] = {.plain = plain_int64_t},
-    [TD_F16] = {.plain = plain_td_half, .widens = true, .packs = halves_pack},
-    [TD_BF16] = {.plain = plain_td_bfloat, .widens = true, .dnn = true, .packs = halves_pack},
-    [TD_F32] = {.plain = plain_float, .gemm = td_blas_sgemm, .dnn = true, .packs = floats_pack},
-    [TD_F64] = {.plain = plain_double, .gemm = td_blas_dgemm, .packs = doubles_pack},
+    [TD_F16] = {.plain = plain_td_half, .widens = true},
+    [TD_BF16] = {.plain = plain_td_bfloat, .widens = true},
+    [TD_F32] = {.plain = plain_float, .blas = td_blas_sgemm},
+    [TD_F64] = {.plain = plain_double, .blas = td_blas_dgemm},
 };
 static const methods methods_of_bytes = {.plain = plain_bytes, .bytes = true};
 
@@ -155,73 +141,10 @@ static td_status multiply_blocks(const product *p) {
                         : td_product_by_blocks(p->dtype, &block, &batch);
 }
 
-/* Of small float32 matrices that fill most of a tile's columns: between what OpenBLAS has loops of
- * its own for and what oneDNN's call is worth. Measured on a Zen 4 core, theirs and ours: 32^3 1.0
- * and 1.9 us, 48^3 4.5 and 3.4, 64^3 7.2 and 5.6, 80^3 (of 128 columns) 11.5 and 16.6, 96^3 18 and
- * 22. */
-static bool blocks_pay_beside_small_loops(const product *p, double work) {
-    int64_t full = (p->n + 63) / 64 * 64;
-    return p->dtype == TD_F32 && work > SMALL && work <= BLOCKED && p->m >= 16 &&
-           4 * p->n >= 3 * full;
-}
-
-/* Where OpenBLAS has none: as long as tiles are half full, or depth is next to nothing; a right
- * side that lies by columns is turned, which takes some rows to pay. Measured on a Zen 3 core, in a
- * batch of 100, theirs and ours: float32 3^3 79 and 52 ns, 10^3 204 and 128, 16^3 341 and 170, its
- * right side by columns 375 and 249, 32^3 1160 and 1040, 64 x 64 x 4 2208 and 1442, 16 x 8 x 64 544
- * and 688; float64 8^3 131 and 81, 16^3 446 and 349, 32^3 2509 and 2078. */
-static bool blocks_pay_alone(const product *p, double work) {
-    const td_product_block block = block_of(p);
-    bool by_rows = p->b.column_stride == 1 || p->n == 1;
-    bool shallow = p->k <= 8;
-    return (p->dtype == TD_F32 || p->dtype == TD_F64) && work < SMALL_PLAIN &&
-           (by_rows || shallow || (p->m >= 10 && work < SMALL_PLAIN / 2)) &&
-           (shallow || td_product_filled(p->dtype, &block) >= 0.5);
-}
-
-static bool blocks_pay(const product *p) {
-    double work = (double)p->m * (double)p->n * (double)p->k;
-    return td_cpu->product->libraries_at_best ? blocks_pay_beside_small_loops(p, work)
-                                              : blocks_pay_alone(p, work);
-}
-
 static td_status multiply_panels(const product *p) {
     const td_product_block block = block_of(p);
     const td_product_batch batch = batch_of(p);
     return td_product_by_panels(p->dtype, &block, &batch);
-}
-
-/* Are the panels worth packing? Measured on a core of an Emerald Rapids, theirs and ours: float32
- * (oneDNN) 1024^3 13.4 and 13.2 ms, 2048^3 113 and 109. */
-static bool floats_pack(const product *p, double work) {
-    (void)p;
-    return td_cpu->product->libraries_at_best && work >= LARGE;
-}
-
-/* float64 (OpenBLAS), its right side by rows: 64^3 6.7 and 8.4 us, 100^3 23 and 29, 128^3 70 and
- * 54, 256^3 495 and 436, 16 x 1024 x 1024 975 and 1124; by columns, where OpenBLAS has no small
- * loops: 24^3 1.3 and 1.0, 64^3 10.5 and 9.2, 100^3 38 and 30. */
-static bool doubles_pack(const product *p, double work) {
-    bool by_rows = p->b.column_stride == 1 || p->n == 1;
-    double right = (double)p->k * (double)p->n;
-    return td_cpu->product->libraries_at_best &&
-           work > (by_rows ? SMALL_DOUBLES : TURNED_DOUBLES) &&
-           (p->m >= TALL_DOUBLES || right <= PACKED_DOUBLES);
-}
-
-/* 16-bit floats, which the libraries multiply as float32 unless oneDNN has a way of its own, from
- * some size on: float16 16^3 1.4 and 0.8 us, 48^3 4.2 and 2.8, 1000 x 1000 x 100 1.65 and 1.39 ms,
- * 1024^3 14.9 and 12.5. */
-static bool halves_pack(const product *p, double work) {
-    if (p->by->dnn && work > SMALL && td_dnn_bfloat_gain() > 0)
-        return false;
-    return td_cpu->product->libraries_at_best || work <= SMALL_PLAIN;
-}
-
-static bool panels_pay(const product *p) {
-    const td_product_block block = block_of(p);
-    return p->by->packs && td_product_has_panels(p->dtype, &block) &&
-           p->by->packs(p, (double)p->m * (double)p->n * (double)p->k);
 }
 
 /* Dot products of integers: a vector with what lies along it. */
@@ -256,34 +179,28 @@ static bool is_whole_dots(const product *p, whole_dots *j) {
     return true;
 }
 
-static td_status multiply_integers(const product *p) {
-    whole_dots j;
-    if (is_whole_dots(p, &j))
-        return td_parallel_for(p->m * p->n, p->k, run_whole_dots, &j);
+static td_product_way integers_way(const product *p) {
     double outputs = (double)p->m * (double)p->n;
-    if (outputs >= FEW_OUTPUTS && outputs * (double)p->k > TINY)
+    return outputs >= TD_LIMIT(PRODUCT_PLAIN_SUMS) &&
+                   outputs * (double)p->k > TD_LIMIT(PRODUCT_PLAIN_WHOLE)
+               ? TD_WAY_BLOCKS
+               : TD_WAY_PLAIN;
+}
+
+static td_status multiply_integers(const product *p) {
+    td_product_way way = p->way ? p->way : integers_way(p);
+    whole_dots j;
+    if ((!p->way || way == TD_WAY_VECTORS) && is_whole_dots(p, &j))
+        return td_parallel_for(p->m * p->n, p->k, run_whole_dots, &j);
+    if (way == TD_WAY_BLOCKS)
         return multiply_blocks(p);
     return td_parallel_for(p->batch * p->m, 2 * p->n * p->k, plain_part, (void *)p);
 }
 
 /* ---- libraries ---- */
 
-/* Leading dim of a matrix that a BLAS takes as it lies (or as its transpose lies); 0: neither. */
 static int64_t leading(const matrices *x, bool *transposed) {
-    int64_t ld = 0;
-    *transposed = false;
-    if (x->column_stride == 1 || x->columns == 1) {
-        ld = x->rows == 1 ? x->columns : x->row_stride;
-        if (ld >= x->columns && ld > 0)
-            return ld;
-    }
-    *transposed = true;
-    if (x->row_stride == 1 || x->rows == 1) {
-        ld = x->columns == 1 ? x->rows : x->column_stride;
-        if (ld >= x->rows && ld > 0)
-            return ld;
-    }
-    return 0;
+    return td_product_leading(x->rows, x->columns, x->row_stride, x->column_stride, transposed);
 }
 
 /* Strides as oneDNN should see them: those of dims of one element are made up. */
@@ -318,37 +235,8 @@ static product product_of(const product *p, const td_tile *t) {
     return one;
 }
 
-/* Elements between lines; the depth of sums, and rows and columns, from which on such lines are met
- * often enough. */
-enum { CLASH = 512, CLASH_DEEP = 64, CLASH_DEEPER = 192, CLASH_WIDE = 128 };
-
-/* Without the vectors that its primitives are written for, oneDNN's plain function is the quickest
- * from SMALL_PLAIN multiplications on, but where its loops meet lines that lie a multiple of 2 KB
- * apart (of a left side that is transposed and deep, 1 KB): those share a few places of the
- * first-level cache. OpenBLAS copies such operands. Measured on a Zen 3 core, OpenBLAS and oneDNN:
- * 16^3 0.32 and 0.70 us, 32^3 1.43 and 1.35, 64^3 8.0 and 5.9, 256 x 1000 x 1000 5.8 and 5.5 ms,
- * 256 x 1024 x 1024 5.9 and 11.4, its left side transposed 5.9 and 11.6, its right one 5.9 and 6.5,
- * 2000 x 1536 x 16 2.4 and 1.3. */
-static td_gemm_fn plain_gemm(const product *p, double work) {
-    bool ta, tb;
-    int64_t lda = leading(&p->a, &ta), ldb = leading(&p->b, &tb);
-    bool wide = p->m >= CLASH_WIDE && p->n >= CLASH_WIDE;
-    bool a_clashes = ta && lda % (p->k >= CLASH_DEEPER ? CLASH / 2 : CLASH) == 0;
-    bool b_clashes = (!tb || wide) && ldb % CLASH == 0;
-    bool clash = p->k >= CLASH_DEEP && (a_clashes || b_clashes);
-    return work < SMALL_PLAIN || clash ? td_blas_sgemm : td_dnn_sgemm;
-}
-
-/* Which library's function; NULL: oneDNN's primitives. */
-static td_gemm_fn gemm_of(const product *p, double work) {
-    if (p->dtype == TD_F32 && !td_cpu->product->libraries_at_best)
-        return plain_gemm(p, work);
-    return p->by->dnn && work > SMALL ? NULL : p->by->gemm;
-}
-
 static td_status gemm_tile(const void *ctx, const td_tile *t) {
     const product *whole = ctx, p = product_of(whole, t);
-    double work = (double)whole->m * (double)whole->n * (double)whole->k;
     td_gemm g = {.batch = p.batch,
                  .m = p.m,
                  .n = p.n,
@@ -364,13 +252,13 @@ static td_status gemm_tile(const void *ctx, const td_tile *t) {
     g.lda = leading(&whole->a, &g.ta);
     g.ldb = leading(&whole->b, &g.tb);
     g.ldc = leading(&whole->c, &tc);
-    return gemm_of(whole, work)(&g);
+    return whole->way == TD_WAY_ONEDNN_SGEMM ? td_dnn_sgemm(&g) : whole->by->blas(&g);
 }
 
 static td_status dnn_tile(const void *ctx, const td_tile *t) {
     product p = product_of(ctx, t);
     return td_dnn_matmul(p.dtype, p.batch, p.m, p.n, p.k, for_dnn(&p.a), for_dnn(&p.b), p.bias,
-                         for_dnn(&p.c));
+                         for_dnn(&p.c), p.way == TD_WAY_ONEDNN_PACKED);
 }
 
 static bool fits_int(const matrices *x) {
@@ -385,16 +273,14 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
     p.m = p.a.rows = p.c.rows = end - row;
     p.a.data += (size_t)(row * p.a.row_stride) * size;
     p.c.data += (size_t)(row * p.c.row_stride) * size;
-    double work = (double)p.m * (double)p.n * (double)p.k;
-    if (work * (double)p.batch <= TINY) {
+    if (p.way == TD_WAY_PLAIN) {
         for (int64_t batch = 0; batch < p.batch; batch++)
             p.by->plain(&p, batch, 0, p.m);
         return TD_OK;
     }
-    td_gemm_fn gemm = gemm_of(&p, work);
-    if (!gemm)
+    if (p.way == TD_WAY_ONEDNN || p.way == TD_WAY_ONEDNN_PACKED)
         return td_run_tiles(p.batch, p.m, p.n, p.k, dnn_tile, &p);
-    td_status status = gemm == td_dnn_sgemm ? td_dnn_sgemm_ready() : td_blas_ready();
+    td_status status = p.way == TD_WAY_ONEDNN_SGEMM ? td_dnn_sgemm_ready() : td_blas_ready();
     if (status)
         return status;
     if (!fits_int(&p.a) || !fits_int(&p.b) || !fits_int(&p.c))
@@ -404,19 +290,18 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
     return td_run_tiles(p.batch, p.m, p.n, p.k, gemm_tile, &p);
 }
 
-static td_status multiply_floats(const product *p) {
+static td_product_way chosen(const product *p) {
+    const td_product_block block = block_of(p);
+    return p->way ? p->way : td_product_choose(p->dtype, &block, p->batch);
+}
+
+/* Cut so that an interrupt is noticed between one part and the next. */
+static td_status multiply_parts(const product *p) {
     double work = (double)p->m * (double)p->n * (double)p->k;
     td_status status = TD_OK;
-    bool narrow = p->by->dnn && p->by->widens;
+    bool narrow = p->dtype == TD_BF16 && p->way != TD_WAY_PLAIN;
     double panel = narrow ? PANEL * td_dnn_bfloat_gain() : PANEL;
     double most = work <= SMALL_PANEL ? SMALL_PANEL : panel;
-    const td_product_block block = block_of(p);
-    if (p->batch == 1 && work > TINY && td_product_has_vector(p->dtype, &block))
-        return td_product_by_vectors(p->dtype, &block);
-    if (panels_pay(p))
-        return multiply_panels(p);
-    if (blocks_pay(p))
-        return multiply_blocks(p);
     if (work * (double)p->batch <= most)
         return multiply_panel(p, 0, p->m);
     product one = *p;
@@ -436,6 +321,17 @@ static td_status multiply_floats(const product *p) {
         }
     }
     return status;
+}
+
+static td_status multiply_floats(const product *p) {
+    product one = *p;
+    one.way = chosen(p);
+    const td_product_block block = block_of(p);
+    if (one.way == TD_WAY_VECTORS)
+        return td_product_by_vectors(p->dtype, &block);
+    if (one.way == TD_WAY_PANELS)
+        return multiply_panels(p);
+    return one.way == TD_WAY_BLOCKS ? multiply_blocks(p) : multiply_parts(&one);
 }
 
 /* ---- from tensors ---- */
@@ -552,16 +448,7 @@ done:
     return status;
 }
 
-/* Has the dtype a way of its own to this product? */
-static bool goes_directly(const product *p) {
-    double work = (double)p->m * (double)p->n * (double)p->k;
-    const td_product_block block = block_of(p);
-    return !p->by->widens || panels_pay(p) || work * (double)p->batch <= TINY ||
-           (p->batch == 1 && td_product_has_vector(p->dtype, &block)) ||
-           (p->by->dnn && work > SMALL && td_dnn_bfloat_gain() > 0);
-}
-
-td_status td_cpu_product(const td_product_plan *plan) {
+td_status td_cpu_product_by(const td_product_plan *plan, td_product_way way) {
     td_dtype dtype = (td_dtype)plan->out->dtype;
     td_tensor *bias = NULL;
     bool bytes = plan->a->dtype != plan->out->dtype;
@@ -574,14 +461,15 @@ td_status td_cpu_product(const td_product_plan *plan) {
                  .k = plan->k,
                  .a = matrices_of(plan->a, &plan->as_a, plan->m, plan->k),
                  .b = matrices_of(plan->b, &plan->as_b, plan->k, plan->n),
-                 .c = matrices_of(plan->out, &plan->as_out, plan->m, plan->n)};
+                 .c = matrices_of(plan->out, &plan->as_out, plan->m, plan->n),
+                 .way = way};
     if (!p.by->plain)
         return td_cpu_lacks(dtype);
     if (p.batch == 0 || p.m == 0 || p.n == 0)
         return TD_OK;
     if (p.k == 0)
         return fill_result(plan);
-    if (!goes_directly(&p))
+    if (p.by->widens && chosen(&p) == TD_WAY_WIDE)
         return multiply_wide(plan);
     td_status status = plan->bias ? td_contiguous(plan->bias, &bias) : TD_OK;
     p.bias = bias ? bias->data : NULL;
@@ -589,4 +477,8 @@ td_status td_cpu_product(const td_product_plan *plan) {
         status = td_dtype_is_float(dtype) ? multiply_tensors(&p, plan) : multiply_integers(&p);
     td_release(bias);
     return status;
+}
+
+td_status td_cpu_product(const td_product_plan *plan) {
+    return td_cpu_product_by(plan, TD_WAY_CHOSEN);
 }

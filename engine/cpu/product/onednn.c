@@ -16,6 +16,7 @@
 #include "engine/core/team.h"
 #include "engine/core/tensor.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/loaded_libraries/loaded_libraries.h"
 #include "engine/cpu/loaded_libraries/onednn.h"
 #include "engine/cpu/product/bf16_pack.h"
@@ -25,8 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PACKED_ROWS = 256, PACKED = 64 }; /* least sizes of products whose right side is packed */
-enum { ON_STACK = 252 };                 /* depth of a plain product (stays_on_stack) */
+enum { ON_STACK = 252 }; /* depth of a plain product (stays_on_stack) */
 enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 32 };
 enum {
     LOAD_ROOM =
@@ -440,7 +440,7 @@ typedef struct matmul_shape {
     dnnl_data_type_t type;
     int64_t batch, m, n, k;
     td_dnn_matrices a, b, c;
-    bool bias;
+    bool bias, packs;
 } matmul_shape;
 
 static td_status describe(dnnl_data_type_t type, const td_dnn_matrices *x, int64_t batch,
@@ -460,8 +460,9 @@ static td_status describe(dnnl_data_type_t type, const td_dnn_matrices *x, int64
 /* Is the right side worth packing as oneDNN wants it? We pack it sooner than oneDNN does on its own
  * way to the product. */
 static bool is_worth_packing(const matmul_shape *s) {
-    return s->type == dnnl_bf16 && s->batch == 1 && s->m >= PACKED_ROWS && s->n >= PACKED &&
-           s->k >= PACKED;
+    return s->packs && s->type == dnnl_bf16 && s->batch == 1 &&
+           s->m >= TD_LIMIT(PRODUCT_PACKED_ROWS) && s->n >= TD_LIMIT(PRODUCT_PACKED_SIDES) &&
+           s->k >= TD_LIMIT(PRODUCT_PACKED_SIDES);
 }
 
 /* Plan a product whose right side has the layout that oneDNN likes best, if we can pack that; *out
@@ -529,12 +530,13 @@ int td_dnn_bfloat_gain(void) {
 }
 
 td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
-                        td_dnn_matrices a, td_dnn_matrices b, const void *bias, td_dnn_matrices c) {
+                        td_dnn_matrices a, td_dnn_matrices b, const void *bias, td_dnn_matrices c,
+                        bool packs) {
     dnnl_data_type_t type = types[dtype];
-    matmul_shape s = {type, batch, m, n, k, a, b, c, bias != NULL};
+    matmul_shape s = {type, batch, m, n, k, a, b, c, bias != NULL, packs};
     plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride, a.column_stride,
                      b.batch_stride, b.row_stride, b.column_stride, c.batch_stride, c.row_stride,
-                     c.column_stride, bias != NULL}};
+                     c.column_stride, bias != NULL, packs}};
     void *data[MAX_ARGS] = {a.data, b.data, c.data, (void *)bias};
     return run(&key, make_matmul, &s, data);
 }

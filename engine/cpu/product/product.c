@@ -7,6 +7,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 
 #include <math.h>
 #include <string.h>
@@ -217,62 +218,67 @@ static void run_combine(void *ctx, int64_t begin, int64_t end, int worker) {
 /* Which way it goes: with `turned`, c's transpose is computed from b's and a's. */
 typedef enum vector_way { NO_WAY, BY_DOTS, BY_ROWS } vector_way;
 
-/* From how many multiplications on so many rows, of 1 to FEW, go by dot products. */
-typedef double dots_limits[FEW];
-
-/* Many short dot products are the libraries' as long as they have loops of their own for small
- * matrices. Measured on a Zen 4 core, times of theirs and ours: float32 (OpenBLAS to 2^16
- * multiplications, then oneDNN) 1 x 256 x 256 2.7 and 4.6 us, 1 x 512 x 512 36 and 16, 3 x 512 x
- * 512 40 and 37, 4 x 512 x 512 45 and 48; float64 (OpenBLAS) 1 x 512 x 512 25 and 29, 2 x 512 x
- * 512 26 and 48, 3 x 512 x 512 196 and 66, 4 x 1024 x 1024 746 and 393. */
-static const dots_limits beside_small_loops[TD_DTYPE_COUNT] = {
-    [TD_F32] = {0x1p16, 0x1p16, 0x1p16, INFINITY},
-    [TD_F64] = {0x1.2p19, 0x1.2p19, 0x1.2p19, 0x1.2p19},
-    [TD_F16] = {0x1p12, 0x1p12, 0x1p12, 0x1p12},
-    [TD_BF16] = {0x1p12, 0x1p12, 0x1p12, 0x1p12}};
-/* Without, OpenBLAS packs the matrix anew for each vector. On a Zen 3 core: float32 1 x 16 x 16
- * 0.42 and 0.43, 1 x 64 x 256 5.5 and 1.7, 3 x 64 x 256 7.6 and 4.1, 4 x 16 x 64 1.0 and 1.3, 4 x
- * 64 x 256 5.5 and 5.2; float64 1 x 64 x 256 5.9 and 2.5, 4 x 256 x 256 38 and 29. */
-static const dots_limits alone[TD_DTYPE_COUNT] = {[TD_F32] = {0x1p8, 0x1p9, 0x1p9, 0x1p15},
-                                                  [TD_F64] = {0x1p8, 0x1p9, 0x1p9, 0x1p15},
-                                                  [TD_F16] = {0x1p12, 0x1p12, 0x1p12, 0x1p12},
-                                                  [TD_BF16] = {0x1p12, 0x1p12, 0x1p12, 0x1p12}};
-
-static bool dots_pay(td_dtype dtype, const td_product_block *p) {
-    const dots_limits *limits = td_cpu->product->libraries_at_best ? beside_small_loops : alone;
-    double outputs = (double)p->rows * (double)p->columns;
-    return outputs == 1 || (p->rows > 0 && outputs * (double)p->depth > limits[dtype][p->rows - 1]);
+/* From how many multiplications on so many rows, of 1 to FEW, go by dot products. Many short ones
+ * are the libraries' as long as they have loops of their own for small matrices. Measured on a Zen
+ * 4 core, times of theirs and ours: float32 (OpenBLAS to 2^16 multiplications, then oneDNN) 1 x 256
+ * x 256 2.7 and 4.6 us, 1 x 512 x 512 36 and 16, 3 x 512 x 512 40 and 37, 4 x 512 x 512 45 and 48;
+ * float64 (OpenBLAS) 1 x 512 x 512 25 and 29, 2 x 512 x 512 26 and 48, 3 x 512 x 512 196 and 66, 4
+ * x 1024 x 1024 746 and 393. Without, OpenBLAS packs the matrix anew for each vector. On a Zen 3
+ * core: float32 1 x 16 x 16 0.42 and 0.43, 1 x 64 x 256 5.5 and 1.7, 3 x 64 x 256 7.6 and 4.1, 4 x
+ * 16 x 64 1.0 and 1.3, 4 x 64 x 256 5.5 and 5.2; float64 1 x 64 x 256 5.9 and 2.5, 4 x 256 x 256 38
+ * and 29.
+ */
+static double dots_limit(td_dtype dtype, int64_t rows) {
+    if (dtype != TD_F32 && dtype != TD_F64)
+        return TD_LIMIT(PRODUCT_DOTS_HALVES);
+    if (!td_cpu->product->libraries_at_best)
+        return rows == 1    ? TD_LIMIT(PRODUCT_DOTS_1)
+               : rows < FEW ? TD_LIMIT(PRODUCT_DOTS_2)
+                            : TD_LIMIT(PRODUCT_DOTS_4);
+    if (dtype == TD_F64)
+        return TD_LIMIT(PRODUCT_DOTS_F64);
+    return rows < FEW ? TD_LIMIT(PRODUCT_DOTS_F32) : INFINITY;
 }
 
-/* Of a product whose left side is the vector, or the few rows. */
-static vector_way way_of(td_dtype dtype, const td_product_block *p) {
+static bool dots_pay(td_dtype dtype, const td_product_block *p) {
+    double outputs = (double)p->rows * (double)p->columns;
+    return outputs == 1 || (p->rows > 0 && outputs * (double)p->depth > dots_limit(dtype, p->rows));
+}
+
+/* Of a product whose left side is the vector, or the few rows; `any`: though it doesn't pay. */
+static vector_way way_of(td_dtype dtype, const td_product_block *p, bool any) {
     bool side_by_side = p->depth == 1 || p->b_row == 1;
     if (p->rows <= FEW && side_by_side && (p->a_column == 1 || p->depth == 1))
-        return dots_pay(dtype, p) ? BY_DOTS : NO_WAY;
+        return any || dots_pay(dtype, p) ? BY_DOTS : NO_WAY;
     if (p->rows == 1 && p->b_column == 1 && p->c_column == 1 && p->a_column == 1 &&
         td_cpu->product->combine[dtype])
         return BY_ROWS;
     return NO_WAY;
 }
 
-static vector_way find_way(td_dtype dtype, const td_product_block *whole, bool *turned) {
+static vector_way find_way(td_dtype dtype, const td_product_block *whole, bool any, bool *turned) {
     td_product_block across = turn(whole);
     vector_way way = NO_WAY;
     *turned = false;
     if (!td_cpu->product->dots[dtype] || (whole->rows > FEW && whole->columns > 1))
         return NO_WAY;
     if (whole->rows <= FEW)
-        way = way_of(dtype, whole);
+        way = way_of(dtype, whole, any);
     if (way != NO_WAY || whole->columns > 1)
         return way;
     *turned = true;
-    way = way_of(dtype, &across);
+    way = way_of(dtype, &across, any);
     return way == BY_ROWS && whole->bias ? NO_WAY : way;
+}
+
+bool td_product_fits_vector(td_dtype dtype, const td_product_block *whole) {
+    bool turned;
+    return find_way(dtype, whole, true, &turned) != NO_WAY;
 }
 
 bool td_product_has_vector(td_dtype dtype, const td_product_block *whole) {
     bool turned;
-    return find_way(dtype, whole, &turned) != NO_WAY;
+    return find_way(dtype, whole, false, &turned) != NO_WAY;
 }
 
 static td_status multiply_by_dots(td_dtype dtype, const td_product_block *p, const char *bias,
@@ -324,7 +330,9 @@ static td_status multiply_by_rows(td_dtype dtype, const td_product_block *p, con
 
 td_status td_product_by_vectors(td_dtype dtype, const td_product_block *whole) {
     bool turned;
-    vector_way way = find_way(dtype, whole, &turned);
+    vector_way way = find_way(dtype, whole, false, &turned);
+    if (way == NO_WAY)
+        way = find_way(dtype, whole, true, &turned);
     td_product_block p = turned ? turn(whole) : *whole;
     return way == BY_DOTS ? multiply_by_dots(dtype, &p, whole->bias, turned)
                           : multiply_by_rows(dtype, &p, whole->bias);

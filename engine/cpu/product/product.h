@@ -29,8 +29,9 @@ td_status td_product_by_panels(td_dtype dtype, const td_product_block *whole,
 /* The share of the tiles in which td_product_by_blocks computes that c fills. */
 double td_product_filled(td_dtype dtype, const td_product_block *whole);
 
-/* Float32 or float64 with a vector on one side, or a few rows on the left and columns of b that
- * lie side by side in memory: is it one that td_product_by_vectors does? */
+/* Floats with a vector on one side, or a few rows on the left and columns of b that lie side by
+ * side in memory: is it one that td_product_by_vectors does, and does soonest? */
+bool td_product_fits_vector(td_dtype dtype, const td_product_block *whole);
 bool td_product_has_vector(td_dtype dtype, const td_product_block *whole);
 /* The same for any number of threads. */
 td_status td_product_by_vectors(td_dtype dtype, const td_product_block *whole) TD_MUST_CHECK;

@@ -5,6 +5,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/by_size.h"
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/pointwise/transpose.h"
@@ -17,11 +18,8 @@ enum {
     PIECE = 64 * 1024,     /* elements of a piece of one long row */
     STRETCH = 4096 * 1024, /* elements looked at without a look at the interrupt flag */
     COLUMNS = 64,          /* that one thread takes together */
-    SHORT = 128,           /* elements of a row that is looked at beside others... */
-    SIDE_BY_SIDE = 16,     /* where there are so many at least... */
     TILE = 16 * 1024,      /* bytes of them together */
     NARROW = 32,           /* columns that are few for a vector... */
-    FOLDED = 4096,         /* where they have so many elements at least, */
     WIDE = 128             /* and that are looked at together then */
 };
 
@@ -81,11 +79,11 @@ static void find_folded(const find_job *j, const char *x, int64_t count, int64_t
 static void find_columns(const find_job *j, const char *x, int64_t n, int64_t *index) {
     int64_t count = j->plan.count, stride = j->plan.reduced_strides[0], part[TD_REDUCE_WIDTH];
     int64_t size = (int64_t)j->itemsize, most = 1 + STRETCH / n;
-    bool folded = stride == n && n <= NARROW && count * n >= FOLDED;
+    bool folded = stride == n && n <= NARROW && count * n >= TD_LIMIT(FIND_FOLDED);
     for (int64_t at = 0; at < count && !(at && td_interrupt_requested()); at += most) {
         int64_t len = count - at < most ? count - at : most;
-        (folded && len * n >= FOLDED ? find_folded : find_together)(j, x + at * stride * size, len,
-                                                                    n, at ? part : index);
+        (folded && len * n >= TD_LIMIT(FIND_FOLDED) ? find_folded : find_together)(
+            j, x + at * stride * size, len, n, at ? part : index);
         for (int64_t k = 0; k < n && at; k++)
             if (is_better(j, x + ((at + part[k]) * stride + k) * size,
                           x + (index[k] * stride + k) * size))
@@ -145,7 +143,7 @@ static void find_outputs(void *ctx, int64_t begin, int64_t end, int worker) {
         int64_t *out = (int64_t *)j->index->data + kept.out_offset;
         if (j->by_columns)
             find_columns(j, x, kept.len, index);
-        else if (stride == 1 && p->count <= SHORT && kept.len >= SIDE_BY_SIDE)
+        else if (stride == 1 && p->count <= TD_LIMIT(FIND_SHORT) && kept.len >= TD_LIMIT(FIND_ROWS))
             find_short(j, x, row_stride, kept.len, index);
         else
             for (int64_t k = 0; k < kept.len; k++)

@@ -13,6 +13,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/pointwise/transpose.h"
 #include "engine/ops/plan/reduction.h"
@@ -25,8 +26,6 @@ enum {
     PIECE = 64 * 1024,     /* elements of a piece */
     STRETCH = 4096 * 1024, /* elements taken without a look at the interrupt flag */
     MAX_PIECES = 256,
-    FEW_ROWS = 64, /* fewer outputs than this may be cut into pieces; by columns: */
-    FEW_COLUMNS = 1024,
     COLUMNS = 64,           /* that one thread takes together */
     SHORT = 16,             /* elements of rows that are turned into columns */
     TURNED = 128,           /* rows that are turned together */
@@ -573,7 +572,7 @@ static td_status run_pieces(job *j) {
 /* Cut the reduced dims when there are few outputs with much behind each. */
 static void choose_pieces(job *j) {
     const td_reduction *p = &j->plan;
-    int64_t few = j->by_columns ? FEW_COLUMNS : FEW_ROWS;
+    int64_t few = j->by_columns ? TD_LIMIT(REDUCE_COLUMNS_CUT) : TD_LIMIT(REDUCE_ROWS_CUT);
     j->pieces = 1;
     if (p->outputs >= few || p->count < 2 || p->outputs * p->count < 2 * PIECE)
         return;

@@ -7,6 +7,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/plan/reduction.h"
@@ -15,8 +16,6 @@
 
 enum { WIDTH = 256, FOUR = 4, DEPTH = 256 };
 enum {
-    NARROW = 32,    /* lines that are too few to be taken a row at a time */
-    CONVERTED = 16, /* the same where rows are converted */
     BESIDE = 16, /* of these, lines that one thread takes: others write into the same cache lines */
     STRETCH = 4096 /* elements between looks at the interrupt flag */
 };
@@ -239,7 +238,8 @@ static td_status scan_along(const td_scan_plan *plan, const td_tensor *x, bool a
         return status;
     }
     if (s.plan.kept_strides[last] == 1 && s.stride != 1) {
-        s.by_rows = s.plan.kept_sizes[last] >= (s.direct ? NARROW : CONVERTED);
+        s.by_rows = s.plan.kept_sizes[last] >=
+                    (s.direct ? TD_LIMIT(SCAN_ROWS) : TD_LIMIT(SCAN_ROWS_CONVERTED));
         s.step = s.by_rows ? width_for(s.plan.outputs) : BESIDE;
     }
     s.joined = !s.by_rows && !s.direct && s.n > 0 && s.n <= DEPTH && s.stride == 1 &&

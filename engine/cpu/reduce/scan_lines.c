@@ -4,6 +4,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/pointwise/transpose.h"
 #include "engine/cpu/reduce/dim_lines.h"
@@ -16,8 +17,8 @@
 
 enum { DEPTH = 512, WIDTH = 256 }; /* elements of a line, lines, that are worked on at a time */
 enum { EIGHT = 8 };
-enum { FEW_ROWS = 8 * 1024 };     /* between two looks at the interrupt flag */
-enum { SHORT = 64, TILE = 2048 }; /* elements of a line that is turned, of lines turned together */
+enum { FEW_ROWS = 8 * 1024 }; /* between two looks at the interrupt flag */
+enum { TILE = 2048 };         /* elements of lines that are turned together */
 
 typedef struct line_scan {
     const char *x, *a;
@@ -219,7 +220,7 @@ static td_status scan_all(line_scan *s) {
     td_range_fn some = scan_range;
     int64_t cost = 8;
     s->width = 1;
-    if (extremes && s->n <= SHORT && s->inner >= 2 * EIGHT) {
+    if (extremes && s->n <= TD_LIMIT(SCAN_TURNED) && s->inner >= 2 * EIGHT) {
         s->width = TILE / s->n;
         some = scan_turned;
     } else if (extremes) {

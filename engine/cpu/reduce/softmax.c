@@ -9,12 +9,11 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/pointwise/transpose.h"
 #include "engine/cpu/reduce/dim_lines.h"
 #include "engine/ops/make/copy.h"
-
-enum { MANY = 16, FEW = 8, LONG = 64 }; /* rows, columns that are turned; elements of one */
 
 td_status td_softmax_functions_of(td_dtype dtype, const td_softmax_functions **fns) {
     *fns = td_cpu->softmax->of[dtype];
@@ -30,7 +29,7 @@ td_class_layout td_class_layout_of(const td_tensor *x, int dim) {
 }
 
 bool td_class_is_short(const td_class_layout *l) {
-    return l->inner == 1 && l->n <= TD_CLASS_SHORT && l->outer >= MANY;
+    return l->inner == 1 && l->n <= TD_CLASS_SHORT && l->outer >= TD_LIMIT(SOFTMAX_LINES);
 }
 
 int64_t td_class_items(const td_class_layout *l) {
@@ -122,7 +121,7 @@ static void run_items(void *ctx, int64_t begin, int64_t end, int worker) {
 
 /* Few columns side by side that are long: as rows. */
 static bool is_long(const td_class_layout *l) {
-    return l->inner > 1 && l->inner < FEW && l->n >= LONG;
+    return l->inner > 1 && l->inner < TD_LIMIT(SOFTMAX_COLUMNS) && l->n >= TD_LIMIT(SOFTMAX_TURNED);
 }
 
 static td_status lines_of(td_tensor **x, int dim) {

@@ -5,6 +5,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/product/library_parts.h"
 #include "engine/cpu/product/product.h"
 #include "engine/cpu/spatial/conv_lines.h"
@@ -218,8 +219,6 @@ static td_status by_weight(const job *j, int64_t n, int64_t group) {
 
 /* ---- all of them ---- */
 
-enum { LARGE = 1 << 22 }; /* elements of an unrolled image */
-
 typedef struct batch {
     const td_convolution_plan *plan;
     int64_t items, parts; /* images times groups; runs of them that share one matrix */
@@ -254,7 +253,7 @@ td_status td_conv_columns(const td_convolution_plan *p) {
         memset(p->out->data, 0, (size_t)p->out->numel * sizeof(double));
     int64_t parts = td_parts_of(work * (double)g->n);
     double rows = (double)(g->c / g->groups) * (double)td_conv_places(g->kernel);
-    bool large = rows * (double)td_conv_places(g->out) > LARGE;
+    bool large = rows * (double)td_conv_places(g->out) > TD_LIMIT(CONV_UNROLLED);
     if (p->direction == TD_CONV_WEIGHT || parts > b.items || parts == 1 || large)
         return run_items(&b, 0);
     b.parts = parts;

@@ -4,13 +4,14 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/spatial/conv_lines.h"
 
-enum { LANES = 8, THIN = 4 };
+enum { LANES = 8 };
 
 bool td_conv_is_thin(const td_conv_geometry *g) {
-    return g->c / g->groups * (g->o / g->groups) <= THIN;
+    return g->c / g->groups * (g->o / g->groups) <= TD_LIMIT(CONV_DIRECT);
 }
 
 typedef struct job {

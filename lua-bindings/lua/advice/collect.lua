@@ -39,32 +39,19 @@ function Advice.__tostring(self)
     return table.concat(lines, "\n")
 end
 
-local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
-local function quoted(text)
-    text = utf8.len(text) and text or string.gsub(text, "[\128-\255]", "?")
-    return '"' .. string.gsub(text, '[%c"\\\127]', function(c) return escapes[c] or string.format("\\u%04x", string.byte(c)) end) .. '"'
-end
-
-local FIELDS = { "kind", "file", "line", "count", "share", "text", "fix", "gain", "measured" }
-local function json_of(item)
-    local parts = {}
-    for _, name in ipairs(FIELDS) do
-        local value = item[name]
-        local text = value == nil and "null" or type(value) == "string" and quoted(value) or type(value) == "boolean"
-            and tostring(value) or math.type(value) == "integer" and string.format("%d", value)
-            or string.gsub(string.format("%.4f", value), ",", ".")
-        parts[#parts + 1] = quoted(name) .. ": " .. text
-    end
-    return "{" .. table.concat(parts, ", ") .. "}"
-end
-
--- One line: a list of objects with the fields of each item.
+-- One line of JSON: a list of objects with the fields of each item, of which file and line may be null.
 local function to_json(advice)
-    local parts = {}
+    local json = tide._require "files.json"
+    local out = json.list {}
     for k, item in ipairs(advice) do
-        parts[k] = json_of(item)
+        local fields = { file = json.null, line = json.null }
+        for name, value in pairs(item) do
+            fields[name] = math.type(value) == "float" and math.floor(value * 1e4 + 0.5) / 1e4
+                or type(value) == "string" and not utf8.len(value) and string.gsub(value, "[\128-\255]", "?") or value
+        end
+        out[k] = fields
     end
-    return "[" .. table.concat(parts, ", ") .. "]"
+    return json.encode(out, "advice")
 end
 
 -- ---- the list ----

@@ -24,10 +24,6 @@ local function hex(bytes)
     return (string.gsub(bytes, ".", function(c) return string.format("%02x", string.byte(c)) end))
 end
 
-local function quote(text)
-    return '"' .. string.gsub(text, '[%z\1-\31"\\]', function(c) return string.format("\\u%04x", string.byte(c)) end) .. '"'
-end
-
 -- A key that is no string, as text.
 local function key_text(key)
     return type(key) == "number" and tide._number(key) or tostring(key)
@@ -91,7 +87,7 @@ local function write_tensor(writer, x)
         writer.list[writer.count] = name
         writer.tensors[writer.count] = x:detach():contiguous()
     end
-    return string.format('{"%s":%s}', form, quote(name))
+    return string.format('{"%s":%s}', form, tide._json_quote(name))
 end
 
 local function write_number(x)
@@ -177,7 +173,7 @@ write = function(writer, value)
     elseif kind == "number" then
         return write_number(value)
     elseif kind == "string" then
-        return utf8.len(value) and quote(value) or string.format('{"hex":"%s"}', hex(value))
+        return utf8.len(value) and tide._json_quote(value) or string.format('{"hex":"%s"}', hex(value))
     elseif kind == "table" then
         check_plain(writer, value)
         return write_table(writer, value)

@@ -20,16 +20,6 @@ function json.is_list(t)
     return lists[t] ~= nil
 end
 
-local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
-
--- "</" is written apart, so that no text ends a script that holds the JSON.
-local function quote(text)
-    return '"' .. string.gsub(string.gsub(text, '[%z\1-\31"\\\127]', function(c)
-        return escapes[c] or string.format("\\u%04x", string.byte(c))
-    end), "</", "<\\/") .. '"'
-end
-json.quote = quote
-
 local Problem = { __name = "problem" } -- what is raised within, with its text
 
 local function raise(text) error(setmetatable({ text = text }, Problem), 0) end
@@ -97,7 +87,7 @@ local function write_object(state, t)
     end
     table.sort(keys, tide._before)
     for k, key in ipairs(keys) do
-        keys[k] = quote(key) .. ":" .. values[key]
+        keys[k] = tide._json_quote(key) .. ":" .. values[key]
     end
     return "{" .. table.concat(keys, ",") .. "}"
 end
@@ -131,7 +121,7 @@ function write(state, value)
         if not utf8.len(value) then
             refuse(state, "a string that is no UTF-8")
         end
-        return quote(value)
+        return tide._json_quote(value)
     elseif kind == "number" then
         return number_text(state, value)
     elseif kind == "boolean" then

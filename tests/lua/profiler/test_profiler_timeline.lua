@@ -83,7 +83,7 @@ t.test("a_notebook_gets_a_page_that_needs_nothing_else", function()
     local html = getmetatable(timeline).__display(timeline)["text/html"]
     t.is_true(not html:find("https?://"), "no network")
     t.eq(select(2, html:gsub("</script>", "")), 1, "names end no script")
-    t.is_true(html:find("all \\u003c/script>", 1, true))
+    t.is_true(html:find("all <\\/script>", 1, true))
     t.is_true(not html:find("DATA_OF_THE_PROFILE"))
 end)
 
