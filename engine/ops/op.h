@@ -212,8 +212,8 @@ typedef enum td_autocast_class {
     X(TURNS)         /* a view; in place the tensor itself becomes that view */                    \
     X(PART)          /* a view of elements of x, none twice; the gradient is zero elsewhere */     \
     X(REFUSES)       /* the kernel may refuse elements: out= is written when it is done */         \
-    X(BY_ELEMENTS)   /* what its results are may depend on elements (calls/infer.h) */               \
-    X(ALIKE)         /* its first two tensors broadcast, but are meant to be of one shape */         \
+    X(BY_ELEMENTS)   /* what its results are may depend on elements (calls/infer.h) */             \
+    X(ALIKE)         /* its first two tensors broadcast, but are meant to be of one shape */       \
     X(REST)          /* takes more arguments than its schema names, which sets it (schema.h) */
 /* clang-format on */
 enum {

@@ -10,30 +10,32 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How far a step that is no leaf has come. */
-typedef struct progress {
+/* A step that is no leaf, how far it has come and its value. */
+typedef struct slot {
+    td_value value;
     uint16_t readers; /* that have not read yet; 0: not wanted */
-    uint8_t chosen;   /* of a choice: the step whose value it takes */
+    uint16_t chosen;  /* of a choice: the step whose value it takes */
     bool done, owned; /* owned: the value's tensors are ours to release */
-} progress;
+} slot;
 
+/* Lies on the stack, unless an expression is longer than those of the engine. */
 typedef struct evaluation {
     const td_op *op;
     const td_expression *expression;
     const td_value *args;
-    const td_grad *grad;                  /* NULL: a composite */
-    td_value values[TD_EXPRESSION_STEPS]; /* of leaves none is kept */
-    progress progress[TD_EXPRESSION_STEPS];
-    int64_t ints[TD_EXPRESSION_LISTS * TD_MAX_DIMS];
+    const td_grad *grad; /* NULL: a composite */
+    int64_t *ints;       /* of lists and shapes, behind the slots */
     int nints;
+    slot slots[]; /* by step; those of leaves are never used */
 } evaluation;
+enum { ROOM = 4096 };
 
 static const td_expression_step *step_of(const evaluation *v, int step) {
     return &v->expression->steps[step];
 }
 
 static int operand_of(const evaluation *v, int step, int k) {
-    return v->expression->operands[step_of(v, step)->first + k];
+    return td_expression_operand(v->expression, step, k);
 }
 
 static bool is_leaf(const evaluation *v, int step) {
@@ -61,7 +63,7 @@ static td_value value_of(const evaluation *v, int step) {
     case TD_EX_ERROR:
         break;
     }
-    return v->values[step];
+    return v->slots[step].value;
 }
 
 /* The value of a step's k-th operand. */
@@ -77,10 +79,8 @@ static td_status wrong_kind(const evaluation *v, const char *where) {
 /* ---- ownership ---- */
 
 static void drop(evaluation *v, int step) {
-    td_value *value = &v->values[step];
-    if (!v->progress[step].owned)
-        return;
-    v->progress[step].owned = false;
+    td_value *value = &v->slots[step].value;
+    v->slots[step].owned = false;
     if (value->kind == TD_KIND_TENSOR) {
         td_release(value->tensor);
         return;
@@ -91,34 +91,34 @@ static void drop(evaluation *v, int step) {
 }
 
 static void read_by_one(evaluation *v, int step) {
-    if (!is_leaf(v, step) && --v->progress[step].readers == 0)
+    if (!is_leaf(v, step) && --v->slots[step].readers == 0 && v->slots[step].owned)
         drop(v, step);
 }
 
-/* An array of tensors (their references stolen, also on failure) as a step's value. */
-static td_status own_list(evaluation *v, int step, int n, td_tensor *const *tensors) {
+/* An uninitialised array of n tensors as a step's value; NULL: out of memory, which is said. */
+static td_tensor **own_list(evaluation *v, int step, int n) {
     td_tensor **list = td_malloc(sizeof *list * (size_t)(n ? n : 1));
     if (!list) {
-        for (int k = 0; k < n; k++)
-            td_release(tensors[k]);
-        return td_fail(TD_ENOMEM, "out of memory");
+        td_fail(TD_ENOMEM, "out of memory");
+        return NULL;
     }
-    memcpy(list, tensors, sizeof *list * (size_t)n);
-    v->values[step] = TD_TENSORS(n, list);
-    v->progress[step].owned = true;
-    return TD_OK;
+    v->slots[step].value = TD_TENSORS(n, list);
+    v->slots[step].owned = true;
+    return list;
 }
 
 /* Another step's value as this one's. */
 static td_status share(evaluation *v, int step, td_value value) {
-    v->values[step] = value;
+    v->slots[step].value = value;
     if (value.kind == TD_KIND_TENSOR) {
         td_retain(value.tensor);
-        v->progress[step].owned = true;
+        v->slots[step].owned = true;
     } else if (value.kind == TD_KIND_TENSORS) {
+        td_tensor **list = own_list(v, step, value.n);
+        if (!list)
+            return TD_ENOMEM;
         for (int k = 0; k < value.n; k++)
-            td_retain(value.tensors[k]);
-        return own_list(v, step, value.n, value.tensors);
+            list[k] = td_retain(value.tensors[k]);
     }
     return TD_OK;
 }
@@ -162,18 +162,18 @@ static td_status on_the_spot(evaluation *v, int step) {
     if (sign != TD_SIGN_NEG)
         b = operand_value(v, step, 1);
     if (sign == TD_SIGN_EQ || sign == TD_SIGN_NE) {
-        v->values[step] = TD_B(td_value_equal(a, b) == (sign == TD_SIGN_EQ));
+        v->slots[step].value = TD_B(td_value_equal(a, b) == (sign == TD_SIGN_EQ));
         return TD_OK;
     }
     if (!is_number(a) || !is_number(b))
         return wrong_kind(v, "arithmetic");
     if (sign > TD_SIGN_NE)
-        v->values[step] = TD_B(compare(sign, a, b));
+        v->slots[step].value = TD_B(compare(sign, a, b));
     else if (a.kind == TD_KIND_INT && b.kind == TD_KIND_INT && sign != TD_SIGN_DIV &&
              sign != TD_SIGN_POW)
-        v->values[step] = on_ints(sign, a.i, b.i);
+        v->slots[step].value = on_ints(sign, a.i, b.i);
     else
-        v->values[step] = on_floats(sign, td_arg_double(a), td_arg_double(b));
+        v->slots[step].value = on_floats(sign, td_arg_double(a), td_arg_double(b));
     return TD_OK;
 }
 
@@ -185,7 +185,7 @@ static td_status read_attribute(evaluation *v, int step) {
     bool noted = v->grad && of->type == TD_EX_ARGUMENT; /* the node knows, though x is not saved */
     int ndim = x ? x->ndim : 0, dim;
     const int64_t *sizes = x ? x->sizes : NULL;
-    td_value *out = &v->values[step];
+    td_value *out = &v->slots[step].value;
     int64_t numel = 1;
     if (noted)
         sizes = td_grad_shape(v->grad, of->which, &ndim);
@@ -232,7 +232,6 @@ static td_status read_attribute(evaluation *v, int step) {
 
 static td_status make_list(evaluation *v, int step) {
     int n = step_of(v, step)->noperands;
-    td_tensor *tensors[TD_MAX_DIMS];
     bool ints = true, all = true;
     for (int k = 0; k < n; k++) {
         td_value entry = operand_value(v, step, k);
@@ -244,19 +243,19 @@ static td_status make_list(evaluation *v, int step) {
     if (ints) {
         for (int k = 0; k < n; k++)
             v->ints[v->nints + k] = operand_value(v, step, k).i;
-        v->values[step] = TD_INTS(n, v->ints + v->nints);
+        v->slots[step].value = TD_INTS(n, v->ints + v->nints);
         v->nints += n;
         return TD_OK;
     }
+    td_tensor **list = own_list(v, step, n);
     uint16_t from_one = 0;
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < n && list; k++) {
         td_value entry = operand_value(v, step, k);
-        tensors[k] = td_retain(entry.tensor);
-        from_one |= (uint16_t)((entry.from_one & 1) << k);
+        list[k] = td_retain(entry.tensor);
+        from_one |= (uint16_t)(k < TD_MAX_DIMS ? (entry.from_one & 1) << k : 0);
     }
-    td_status status = own_list(v, step, n, tensors);
-    v->values[step].from_one = status ? 0 : from_one;
-    return status;
+    v->slots[step].value.from_one = from_one;
+    return list ? TD_OK : TD_ENOMEM;
 }
 
 /* What stands in an error for a value. */
@@ -306,23 +305,33 @@ static bool convert(const td_param *p, td_value v, int64_t *room, td_value *out)
     return td_param_kinds(p) >> v.kind & 1;
 }
 
+/* The references are taken also on failure. */
+static td_status take_several(evaluation *v, int step, int n, td_tensor *const *out) {
+    td_tensor **list = own_list(v, step, n);
+    if (list)
+        memcpy(list, out, sizeof *list * (size_t)n);
+    for (int k = 0; k < n && !list; k++)
+        td_release(out[k]);
+    return list ? TD_OK : TD_ENOMEM;
+}
+
 static td_status take_results(evaluation *v, int step, td_call *call) {
     const td_op *op = call->op;
     switch ((td_result_type)op->result_type) {
     case TD_RESULT_TENSOR:
         if (op->nresults > 1)
-            return own_list(v, step, op->nresults, call->out);
-        v->values[step] = td_tensor_or_nil(call->out[0]);
-        v->progress[step].owned = call->out[0] != NULL;
+            return take_several(v, step, op->nresults, call->out);
+        v->slots[step].value = td_tensor_or_nil(call->out[0]);
+        v->slots[step].owned = call->out[0] != NULL;
         return TD_OK;
     case TD_RESULT_TENSORS:
-        v->values[step] = TD_TENSORS(call->nlist, call->list);
-        v->progress[step].owned = true;
+        v->slots[step].value = TD_TENSORS(call->nlist, call->list);
+        v->slots[step].owned = true;
         return TD_OK;
     case TD_RESULT_NUMBER:
     case TD_RESULT_BOOL:
     case TD_RESULT_NOTHING:
-        v->values[step] = call->result;
+        v->slots[step].value = call->result;
     }
     return TD_OK;
 }
@@ -348,7 +357,7 @@ static td_status call_operator(evaluation *v, int step) {
 
 static td_status evaluate(evaluation *v, int step) {
     const td_expression_step *s = step_of(v, step);
-    v->progress[step].done = true;
+    v->slots[step].done = true;
     switch ((td_expression_type)s->type) {
     case TD_EX_ATTRIBUTE:
         return read_attribute(v, step);
@@ -359,7 +368,7 @@ static td_status evaluate(evaluation *v, int step) {
     case TD_EX_LIST:
         return make_list(v, step);
     case TD_EX_CHOOSE:
-        return share(v, step, value_of(v, v->progress[step].chosen));
+        return share(v, step, value_of(v, v->slots[step].chosen));
     case TD_EX_ERROR:
         return raise_error(v, step);
     case TD_EX_CONSTANT: /* leaves */
@@ -377,12 +386,12 @@ static td_status decide(evaluation *v, int step);
 /* Compute a step on which a condition depends; these call no operators and nest a few deep. */
 static td_status force(evaluation *v, int step) {
     td_status status = TD_OK;
-    if (is_leaf(v, step) || v->progress[step].done)
+    if (is_leaf(v, step) || v->slots[step].done)
         return TD_OK;
     if (step_of(v, step)->type == TD_EX_CHOOSE) {
         status = decide(v, step);
         if (status == TD_OK)
-            status = force(v, v->progress[step].chosen);
+            status = force(v, v->slots[step].chosen);
     } else {
         for (int k = 0; k < step_of(v, step)->noperands && status == TD_OK; k++)
             status = force(v, operand_of(v, step, k));
@@ -397,26 +406,26 @@ static td_status decide(evaluation *v, int step) {
         return status;
     if (condition.kind != TD_KIND_BOOL)
         return wrong_kind(v, "a condition");
-    v->progress[step].chosen = (uint8_t)operand_of(v, step, condition.b ? 1 : 2);
+    v->slots[step].chosen = (uint16_t)operand_of(v, step, condition.b ? 1 : 2);
     return TD_OK;
 }
 
 static void want(evaluation *v, int step) {
     if (!is_leaf(v, step))
-        v->progress[step].readers++;
+        v->slots[step].readers++;
 }
 
 /* Count the readers of every step behind those that are wanted. */
 static td_status count_readers(evaluation *v) {
     for (int k = v->expression->nsteps - 1; k >= v->expression->nleaves; k--) {
         const td_expression_step *s = step_of(v, k);
-        if (!v->progress[k].readers)
+        if (!v->slots[k].readers)
             continue;
         if (s->type == TD_EX_CHOOSE) {
             td_status status = decide(v, k);
             if (status)
                 return status;
-            want(v, v->progress[k].chosen);
+            want(v, v->slots[k].chosen);
             continue;
         }
         for (int j = 0; j < s->noperands; j++)
@@ -428,13 +437,13 @@ static td_status count_readers(evaluation *v) {
 static td_status compute(evaluation *v) {
     for (int k = v->expression->nleaves; k < v->expression->nsteps; k++) {
         const td_expression_step *s = step_of(v, k);
-        if (!v->progress[k].readers)
+        if (!v->slots[k].readers)
             continue;
-        td_status status = v->progress[k].done ? TD_OK : evaluate(v, k);
+        td_status status = v->slots[k].done ? TD_OK : evaluate(v, k);
         if (status)
             return status;
         if (s->type == TD_EX_CHOOSE) {
-            read_by_one(v, v->progress[k].chosen);
+            read_by_one(v, v->slots[k].chosen);
             continue;
         }
         for (int j = 0; j < s->noperands; j++)
@@ -443,19 +452,30 @@ static td_status compute(evaluation *v) {
     return TD_OK;
 }
 
-static void release_all(evaluation *v) {
-    for (int k = v->expression->nleaves; k < v->expression->nsteps; k++)
-        drop(v, k);
+/* In `room`, of ROOM bytes, if that is enough; NULL: out of memory, which is said. */
+static evaluation *begin(void *room, const td_op *op, const td_value *args, const td_grad *grad) {
+    const td_expression *e = grad ? op->derivative : op->composite;
+    size_t slots = sizeof(evaluation) + sizeof(slot) * (size_t)e->nsteps;
+    size_t bytes = slots + sizeof(int64_t) * (size_t)e->nints;
+    evaluation *v = TD_LIKELY(bytes <= ROOM) ? room : td_malloc(bytes);
+    if (!v) {
+        td_fail(TD_ENOMEM, "out of memory");
+        return NULL;
+    }
+    *v = (evaluation){op, e, args, grad, (int64_t *)((char *)v + slots), 0};
+    for (int k = e->nleaves; k < e->nsteps; k++) {
+        v->slots[k].readers = v->slots[k].chosen = 0;
+        v->slots[k].done = v->slots[k].owned = false;
+    }
+    return v;
 }
 
-static void begin(evaluation *v, const td_op *op, const td_expression *e, const td_value *args,
-                  const td_grad *grad) {
-    v->op = op;
-    v->expression = e;
-    v->args = args;
-    v->grad = grad;
-    v->nints = 0;
-    memset(v->progress + e->nleaves, 0, (size_t)(e->nsteps - e->nleaves) * sizeof *v->progress);
+static void end(evaluation *v, const void *room) {
+    for (int k = v->expression->nleaves; k < v->expression->nsteps; k++)
+        if (v->slots[k].owned)
+            drop(v, k);
+    if (v != room)
+        td_free(v);
 }
 
 /* ---- composites ---- */
@@ -464,9 +484,9 @@ static void begin(evaluation *v, const td_op *op, const td_expression *e, const 
  * step owns. */
 static td_tensor *take_tensor(evaluation *v, int step) {
     td_tensor *x = value_of(v, step).tensor;
-    if (is_leaf(v, step) || !v->progress[step].owned || --v->progress[step].readers > 0)
+    if (is_leaf(v, step) || !v->slots[step].owned || --v->slots[step].readers > 0)
         return td_retain(x);
-    v->progress[step].owned = false;
+    v->slots[step].owned = false;
     return x;
 }
 
@@ -501,18 +521,20 @@ static td_status deliver(evaluation *v, const td_expression_root *root, td_call 
 }
 
 td_status td_expression_run(td_call *call) {
-    const td_expression *e = call->op->composite;
-    evaluation v;
+    _Alignas(evaluation) char room[ROOM];
+    evaluation *v = begin(room, call->op, call->args, NULL);
     td_status status = TD_OK;
-    begin(&v, call->op, e, call->args, NULL);
+    if (!v)
+        return TD_ENOMEM;
+    const td_expression *e = v->expression;
     for (int k = 0; k < e->nroots; k++)
-        want(&v, e->roots[k].step);
-    TD_TRY(count_readers(&v));
-    TD_TRY(compute(&v));
+        want(v, e->roots[k].step);
+    TD_TRY(count_readers(v));
+    TD_TRY(compute(v));
     for (int k = 0; k < e->nroots; k++)
-        TD_TRY(deliver(&v, &e->roots[k], call));
+        TD_TRY(deliver(v, &e->roots[k], call));
 done:
-    release_all(&v);
+    end(v, room);
     return status;
 }
 
@@ -540,19 +562,21 @@ static td_status hand_over(evaluation *v, const td_expression_root *root, td_ten
 }
 
 td_status td_expression_backward(td_grad *grad) {
-    const td_expression *e = grad->op->derivative;
-    evaluation v;
+    _Alignas(evaluation) char room[ROOM];
+    evaluation *v = begin(room, grad->op, grad->args, grad);
     td_status status = TD_OK;
-    begin(&v, grad->op, e, grad->args, grad);
+    if (!v)
+        return TD_ENOMEM;
+    const td_expression *e = v->expression;
     for (int k = 0; k < e->nroots; k++)
         if (is_wanted(grad, &e->roots[k]))
-            want(&v, e->roots[k].step);
-    TD_TRY(count_readers(&v));
-    TD_TRY(compute(&v));
+            want(v, e->roots[k].step);
+    TD_TRY(count_readers(v));
+    TD_TRY(compute(v));
     for (int k = 0; k < e->nroots; k++)
         if (is_wanted(grad, &e->roots[k]))
-            TD_TRY(hand_over(&v, &e->roots[k], grad->in));
+            TD_TRY(hand_over(v, &e->roots[k], grad->in));
 done:
-    release_all(&v);
+    end(v, room);
     return status;
 }

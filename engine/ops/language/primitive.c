@@ -58,7 +58,7 @@ const char *td_primitive_text(td_primitive primitive, bool floating) {
 
 int td_primitive_find(const char *name, size_t len) {
     for (int p = 0; p < TD_PRIMITIVES; p++)
-        if (strlen(rows[p].name) == len && !memcmp(rows[p].name, name, len))
+        if (*rows[p].name == *name && !strncmp(rows[p].name, name, len) && !rows[p].name[len])
             return p;
     return -1;
 }

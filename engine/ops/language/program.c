@@ -2,7 +2,7 @@
 #include "engine/ops/language/program.h"
 #include "engine/ops/language/program_uses.h"
 
-#include "engine/core/memory.h"
+#include "engine/core/list.h"
 
 #include <string.h>
 
@@ -49,15 +49,10 @@ typedef struct draft_output {
     td_output_kind kind;
 } draft_output;
 
-typedef struct vector {
-    void *items;
-    int n, room;
-} vector;
-
 struct td_builder {
     int noperands;
     td_status failed;
-    vector numbers, loads, constants, steps, outputs;
+    td_list numbers, loads, constants, steps, outputs;
 };
 
 td_builder *td_builder_new(int noperands) {
@@ -70,11 +65,11 @@ td_builder *td_builder_new(int noperands) {
 void td_builder_release(td_builder *b) {
     if (!b)
         return;
-    td_free(b->numbers.items);
-    td_free(b->loads.items);
-    td_free(b->constants.items);
-    td_free(b->steps.items);
-    td_free(b->outputs.items);
+    td_list_clear(&b->numbers);
+    td_list_clear(&b->loads);
+    td_list_clear(&b->constants);
+    td_list_clear(&b->steps);
+    td_list_clear(&b->outputs);
     td_free(b);
 }
 
@@ -85,21 +80,16 @@ static int refuse(td_builder *b, td_status status) {
 }
 
 /* Index of a new item; 0 after a failure. */
-static int append(td_builder *b, vector *v, const void *item, size_t size) {
+static int append(td_builder *b, td_list *list, const void *item, size_t size) {
     if (b->failed)
         return 0;
-    if (v->n == MOST)
+    if (list->n == MOST)
         return refuse(b, td_fail(TD_EVALUE, "a program of more than %d steps or values", MOST));
-    if (v->n == v->room) {
-        int room = v->room ? 2 * v->room : 8;
-        void *items = td_realloc(v->items, (size_t)room * size);
-        if (!items)
-            return refuse(b, td_fail(TD_ENOMEM, "out of memory for a program"));
-        v->items = items;
-        v->room = room;
-    }
-    memcpy((char *)v->items + (size_t)v->n * size, item, size);
-    return v->n++;
+    void *place = td_list_add(list, size);
+    if (!place)
+        return refuse(b, td_fail(TD_ENOMEM, "out of memory for a program"));
+    memcpy(place, item, size);
+    return list->n - 1;
 }
 
 int td_builder_operand(td_builder *b, int operand) {

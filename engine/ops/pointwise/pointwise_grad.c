@@ -4,6 +4,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/core/observer.h"
+#include "engine/ops/language/draft.h"
 #include "engine/ops/pointwise/pointwise.h"
 
 #include <string.h>
@@ -12,94 +13,67 @@ enum { MOST_GRADIENTS = 6 /* the table of joint programs doubles with each */ };
 
 /* ---- formulas of an operator ---- */
 
-/* Operands of gradient programs: the parameters, then `out`, then `g`. */
-typedef struct gradient_texts {
-    const char *names[TD_MAX_PARAMS + 2];
-    const char *texts[MOST_GRADIENTS]; /* by place */
-    int n;
-} gradient_texts;
-
-static int find_param(const td_op *op, const char *name, size_t len) {
+/* Number the parameters that have a gradient. */
+static td_status number_gradients(const td_op *op, const td_draft *d, td_formula *f) {
     for (int k = 0; k < op->nparams; k++)
-        if (strlen(op->params[k].name) == len && !memcmp(op->params[k].name, name, len))
-            return k;
-    return -1;
-}
-
-/* Take "a: formula; b: formula" apart, in place. */
-static td_status split_gradient(const td_op *op, char *text, td_formula *f, gradient_texts *t) {
-    for (char *at = text, *next; at; at = next) {
-        next = strchr(at, ';');
-        if (next)
-            *next++ = 0;
-        at += strspn(at, " ");
-        size_t len = strcspn(at, ": ");
-        char *colon = strchr(at, ':');
-        int param = find_param(op, at, len);
-        if (!colon || param < 0 || f->place[param] >= 0)
-            return td_fail(TD_EVALUE,
-                           "operator '%s': a gradient '%s', which is no parameter or stands twice",
-                           op->name, at);
-        if (t->n == MOST_GRADIENTS)
-            return td_fail(TD_EVALUE, "operator '%s': more than %d gradients", op->name,
-                           MOST_GRADIENTS);
-        f->place[param] = (int8_t)t->n;
-        t->texts[t->n++] = colon + 1;
-    }
-    return TD_OK;
-}
-
-static td_status compile_gradients(const td_op *op, td_formula *f, const gradient_texts *t) {
-    int noperands = op->nparams + 2;
-    f->ngradients = (uint8_t)t->n;
-    f->joint = td_calloc((size_t)1 << t->n, sizeof *f->joint);
-    if (!f->joint)
-        return td_fail(TD_ENOMEM, "out of memory");
-    for (int k = 0; k < op->nparams; k++) {
-        if (f->place[k] < 0)
-            continue;
-        td_status status =
-            td_program_compile(t->texts[f->place[k]], noperands, t->names, &f->gradient[k]);
-        if (status)
-            return status;
-        f->reads_args |= f->gradient[k]->used & ((1u << op->nparams) - 1);
-        f->reads_out |= f->gradient[k]->used >> op->nparams & 1;
-    }
-    for (unsigned mask = 1; mask < 1u << t->n; mask++) {
-        const char *texts[MOST_GRADIENTS];
-        int n = 0;
-        for (int k = 0; k < t->n; k++)
-            if (mask >> k & 1)
-                texts[n++] = t->texts[k];
-        td_status status =
-            n < 2 ? TD_OK : td_program_compile_all(n, texts, noperands, t->names, &f->joint[mask]);
-        if (status)
-            return status;
-    }
-    return TD_OK;
-}
-
-static td_status compile_all(const td_op *op, td_formula *f) {
-    gradient_texts t = {.n = 0};
-    td_status status = TD_OK;
-    char *text = NULL;
-    for (int k = 0; k < op->nparams; k++) {
-        t.names[k] = op->params[k].name;
         f->place[k] = -1;
+    if (d->roots.n > MOST_GRADIENTS)
+        return td_fail(TD_EVALUE, "operator '%s': more than %d gradients", op->name,
+                       MOST_GRADIENTS);
+    for (int k = 0; k < d->roots.n; k++)
+        f->place[td_draft_root(d, k)->slot] = (int8_t)k;
+    f->ngradients = (uint8_t)d->roots.n;
+    f->joint = td_calloc((size_t)1 << f->ngradients, sizeof *f->joint);
+    return f->joint ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
+}
+
+/* The gradients at these places as one program; the draft that comes has all of them. */
+static td_status compile_gradients(const td_op *op, td_draft *d, td_formula *f, unsigned places) {
+    uint32_t params = 0;
+    for (int k = 0; k < op->nparams; k++)
+        if (f->place[k] >= 0 && places >> f->place[k] & 1)
+            params |= 1u << k;
+    if (places + 1 != 1u << f->ngradients) {
+        td_draft_restart(d);
+        if (!td_draft_compile(d, params))
+            return d->source.status;
     }
-    t.names[op->nparams] = "out";
-    t.names[op->nparams + 1] = "g";
-    if (op->pointwise->formula)
-        TD_TRY(td_program_compile(op->pointwise->formula, op->nparams, t.names, &f->forward));
+    if (places & (places - 1))
+        return td_draft_program(d, &f->joint[places]);
+    const td_program **alone = &f->gradient[__builtin_ctz(params)];
+    td_status status = td_draft_program(d, alone);
+    if (status == TD_OK) {
+        f->reads_args |= (*alone)->used & ((1u << op->nparams) - 1);
+        f->reads_out |= (*alone)->used >> op->nparams & 1;
+    }
+    return status;
+}
+
+/* Operands of gradient programs: the parameters, then `out`, then `g`. */
+static td_status compile_all(const td_op *op, td_formula *f) {
+    const char *names[TD_MAX_PARAMS + 2], *formula = op->pointwise->formula;
+    td_draft d;
+    td_status status = TD_OK;
+    for (int k = 0; k < op->nparams; k++)
+        names[k] = op->params[k].name;
+    names[op->nparams] = "out";
+    names[op->nparams + 1] = "g";
+    td_draft_init(&d, op, TD_SOURCE_FORMULA, op->nparams, names);
+    if (formula && td_draft_parse(&d, formula) && td_draft_compile(&d, TD_ALL_LABELS))
+        TD_TRY(td_draft_program(&d, &f->forward));
+    TD_TRY(d.source.status);
     if (!op->gradient)
-        return TD_OK;
-    text = td_strdup(op->gradient);
-    if (!text)
-        TD_TRY(td_fail(TD_ENOMEM, "out of memory"));
-    TD_TRY(split_gradient(op, text, f, &t));
-    TD_TRY(compile_gradients(op, f, &t));
+        goto done;
+    td_draft_restart(&d);
+    d.source.kind = TD_SOURCE_GRADIENT;
+    d.nnames += 2;
+    if (td_draft_parse(&d, op->gradient) && td_draft_compile(&d, TD_ALL_LABELS))
+        TD_TRY(number_gradients(op, &d, f));
+    TD_TRY(d.source.status);
+    for (unsigned places = (1u << f->ngradients) - 1; places; places--)
+        TD_TRY(compile_gradients(op, &d, f, places));
 done:
-    td_free(text);
+    td_draft_clear(&d);
     return status;
 }
 

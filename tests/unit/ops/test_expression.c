@@ -92,6 +92,7 @@ TEST(comparisons_of_tensors_are_masks) {
     CHECK_CLOSE(value_of("x == 2"), 1, 0);
     CHECK_CLOSE(value_of("x ~= x"), 0, 0);
     CHECK_CLOSE(value_of("(x >= 2) + (x <= 1) + (y > n)"), 1, 0);
+    CHECK_CLOSE(value_of("ge(x, 2) + le(x, 1) + gt(y, n)"), 1, 0);
 }
 
 TEST(numbers_are_computed_on_the_spot) {
@@ -125,6 +126,56 @@ TEST(bindings_and_results_by_name) {
     CHECK_CLOSE(value_of("s = x + y; q = s * s; q - s;"), 42, 0);
     CHECK_CLOSE(value_of("max_dim(y, 0).values"), 7, 0);
     CHECK_CLOSE(value_of("max_dim(y, 0).indices"), 1, 0);
+}
+
+/* More steps than numbers of 8 bits, more than what lies on the stack, names of any length. */
+TEST(texts_have_no_size_that_is_too_large) {
+    enum { TERMS = 400 };
+    static char text[TERMS * 200];
+    size_t n = 0;
+    for (int k = 0; k < TERMS; k++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "a_name_that_is_so_long_that_no_room_of_one_size_would_hold_it_%d = "
+                              "sum(cat({x * %d, x + %d}, 0)) + zeros({1, %d}).numel; ",
+                              k, k, k, k);
+    n += (size_t)snprintf(text + n, sizeof text - n, "stack({x");
+    for (int k = 0; k < TERMS; k++)
+        n += (size_t)snprintf(
+            text + n, sizeof text - n,
+            ", x + a_name_that_is_so_long_that_no_room_of_one_size_would_hold_it_%d", k);
+    snprintf(text + n, sizeof text - n, "}, 1)");
+    td_op op = {.schema = "(Tensor x) -> Tensor", .formula = text};
+    td_tensor *x = VECTOR(2, 3), *out = NULL;
+    if (OK(prepare(&op)) && OK(td_op_apply(&op, &out, 1, (td_value[]){TD_T(x)}))) {
+        CHECK_INT(out->sizes[1], TERMS + 1);
+        CHECK_CLOSE(element(out, 0), 2, 0);
+        for (int k = 0; k < TERMS; k += 57) /* x + the sum of x * k and x + k, + k */
+            CHECK_CLOSE(element(out, k + 1), 2 + 5 * k + 5 + 2 * k + k, 0);
+        CHECK_CLOSE(element(out, TERMS + 1 + TERMS), 3 + 8 * (TERMS - 1) + 5, 0);
+    }
+    td_release(x);
+    td_release(out);
+    discard(&op);
+}
+
+/* What fits neither 16 bits nor the depth of the parser is refused. */
+TEST(texts_beyond_all_measure_are_refused) {
+    enum { TERMS = 70000 };
+    char *text = malloc(TERMS * 10);
+    size_t n = (size_t)sprintf(text, "x");
+    for (int k = 0; k < TERMS; k++)
+        n += (size_t)sprintf(text + n, " * %d", k);
+    td_op op = {.schema = "(Tensor x) -> Tensor", .formula = text};
+    CHECK_INT(prepare(&op), TD_EINTERNAL);
+    CHECK_CONTAINS(td_error_message(), "more than 60000 steps or operands");
+    discard(&op);
+    memset(text, '(', TERMS);
+    text[TERMS] = 0;
+    op = (td_op){.schema = "(Tensor x) -> Tensor", .formula = text};
+    CHECK_INT(prepare(&op), TD_EINTERNAL);
+    CHECK_CONTAINS(td_error_message(), "too deep");
+    discard(&op);
+    free(text);
 }
 
 TEST(a_formula_of_several_results_labels_them) {
@@ -183,6 +234,9 @@ typedef struct bad_row {
 
 static const bad_row bad_rows[] = {
     {UNARY, "nansun(x)", NULL, "formula, at 1 'nansun(x)': there is no operator 'nansun'"},
+    {UNARY, "muladd(x, x, x)", NULL, "there is no operator 'muladd', only a primitive of"},
+    {UNARY, "sum(x, 99999999999999999999)", NULL, "(dim) of sum is a number, dim[]? expected"},
+    {UNARY, "x.ndim(0) * x", NULL, "ndim takes no dim"},
     {UNARY, "x + z", NULL, "at 5 'z': 'z' is no parameter or binding"},
     {UNARY, "x + ", NULL, "at 5 (the end): a value expected"},
     {UNARY, "(x + n", NULL, "')' expected"},
@@ -200,7 +254,7 @@ static const bad_row bad_rows[] = {
     {UNARY, "if(n == \"a\", x, x)", NULL, "a number is never equal to a string"},
     {UNARY, "if(n, x, x)", NULL, "a condition is a bool, got a number"},
     {UNARY, "if((x + x).ndim == 1, x, x)", NULL, "can't depend on what operators compute"},
-    {UNARY, "if(n == 1, x)", NULL, "',' expected: if(condition, then, else)"},
+    {UNARY, "if(n == 1, x)", NULL, "three parts expected: if(condition, then, else)"},
     {UNARY, "if(x == nil, x, x)", NULL, "only an optional parameter can be nil"},
     {UNARY, "x.color", NULL, "at 3 'color': a tensor has no 'color'"},
     {UNARY, "x * n.ndim", NULL, "only a tensor has 'ndim'"},
@@ -572,6 +626,8 @@ int main(void) {
     RUN(only_the_branch_that_is_chosen_is_computed);
     RUN(attributes_and_lists);
     RUN(bindings_and_results_by_name);
+    RUN(texts_have_no_size_that_is_too_large);
+    RUN(texts_beyond_all_measure_are_refused);
     RUN(a_formula_of_several_results_labels_them);
     RUN(random_numbers_are_drawn_anew_each_time);
     RUN(temporaries_go_after_their_last_reader);

@@ -76,30 +76,21 @@ static int say_program(const td_program *p) {
 }
 
 static void say_value(td_value v) {
-    switch ((td_kind)v.kind) {
-    case TD_KIND_INT:
+    if (v.kind == TD_KIND_INT)
         say(" %" PRId64, v.i);
-        break;
-    case TD_KIND_FLOAT:
+    else if (v.kind == TD_KIND_FLOAT)
         say(" %a", v.f);
-        break;
-    case TD_KIND_BOOL:
+    else if (v.kind == TD_KIND_BOOL)
         say(v.b ? " true" : " false");
-        break;
-    case TD_KIND_STRING:
+    else if (v.kind == TD_KIND_STRING)
         say(" \"%s\"", v.string);
-        break;
-    case TD_KIND_DTYPE:
+    else if (v.kind == TD_KIND_DTYPE)
         say(" %s", td_dtype_name(v.dtype));
-        break;
-    case TD_KIND_INTS:
-        for (int k = 0; k < v.n; k++)
-            say("%s%" PRId64, k ? "," : " {", v.ints[k]);
-        say("}");
-        break;
-    default:
+    else if (v.kind != TD_KIND_INTS)
         say(" of kind %d", v.kind);
-    }
+    else
+        for (int k = 0; k < v.n; k++)
+            say("%s%" PRId64 "%s", k ? "," : " {", v.ints[k], k + 1 < v.n ? "" : "}");
 }
 
 static int say_expression(const td_expression *e) {

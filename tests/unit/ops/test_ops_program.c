@@ -145,13 +145,75 @@ static td_status prepare(const char *formula, const char *gradient) {
     return td_pointwise_prepare(&op);
 }
 
+/* What is written with signs, names of values and named arguments is the same as with calls. */
+TEST(formulas_of_elements_are_written_as_expressions_are) {
+    const char *const pairs[][2] = {
+        {"gt(a, b)", "a > b"},
+        {"where(le(a, b), pow(a, 2), b)", "where(a <= b, a ^ 2, c=b)"},
+        {"eq(a, b) - ne(a, c)", "(a == b) - (a ~= c)"},
+        {"(a + b) * -a + (a + b)", "t = a + b; t * -a + t"},
+        {"lt(a, -1) + ge(b, inf)", "masks = (a < -1) + (b >= inf); masks;"},
+    };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        const td_program *p = compile(pairs[k][0]), *q = compile(pairs[k][1]);
+        CHECK(p->nsteps > 0 && p->nsteps == q->nsteps);
+        CHECK(p->digest == q->digest);
+        CHECK_INT(p->nconstants, q->nconstants);
+        td_program_release(p);
+        td_program_release(q);
+    }
+}
+
+TEST(gradients_of_pointwise_operators_may_share_names_and_be_sums) {
+    td_param params[2] = {{.name = (char *)"a"}, {.name = (char *)"b"}};
+    td_pointwise pointwise = {.primitive = -1, .formula = "s = a + b; s * s"};
+    td_op op = {.name = "made_up", .params = params, .nparams = 2, .pointwise = &pointwise};
+    op.gradient = "t = exp(out); a: g * t; b: g; a: g * b";
+    REQUIRE(OK(td_pointwise_prepare(&op)));
+    const td_formula *f = op.programs;
+    CHECK_INT(f->forward->nsteps, 2);
+    CHECK_INT(f->gradient[0]->nsteps, 4);
+    CHECK_INT(f->gradient[1]->nsteps, 1); /* no exp: b's gradient does not read t */
+    CHECK_INT(f->gradient[1]->whole, 3);
+    CHECK_INT(f->joint[3]->noutputs, 2);
+    CHECK(f->reads_out);
+    CHECK_INT(f->reads_args, 2);
+    op.programs = NULL; /* they live as long as the process */
+}
+
 TEST(wrong_gradients_fail_when_an_operator_is_registered) {
     CHECK_INT(prepare("a * b", "a: g * b; c: g * a"), TD_EVALUE);
     CHECK(strstr(td_error_message(), "made_up") && strstr(td_error_message(), "c"));
     CHECK_INT(prepare("a * b", "a: g *; b: g"), TD_EVALUE);
-    CHECK_INT(prepare("a * b", "a: g; a: g"), TD_EVALUE);
     CHECK_INT(prepare("a * b", "a g"), TD_EVALUE);
     CHECK_INT(prepare("a * ", "a: g"), TD_EVALUE);
+    CHECK_INT(prepare("a * b", "t = g * a; a: g"), TD_EVALUE);
+    CHECK(strstr(td_error_message(), "'t' is never read"));
+}
+
+/* Operator, place and reason. */
+TEST(what_one_pass_over_elements_cannot_say_is_refused) {
+    const char *const rows[][2] = {
+        {"a + b.ndim",
+         "formula, at 7 'ndim': in one pass over elements operands have no attributes"},
+        {"if(a > 0, a, b)", "formula, at 1 'if(a > 0, a, b)': in one pass over elements where("},
+        {"where(a > 0 and b > 0, a, b)",
+         "at 13 'and b > 0, a, b)': in one pass over elements logi"},
+        {"error(a)", "nothing is refused"},
+        {"a + {1}", "there are no lists"},
+        {"a * true", "argument 2 (b) of mul is a bool, Tensor|number expected"},
+        {"softmax(a, 0)", "at 1 'softmax(a, 0)': there is no primitive 'softmax'"},
+        {"where(a, b)", "argument 3 (c) of where is missing"},
+        {"exp(a, b)", "exp has only 1 parameters"},
+        {"a = b + 1; a", "the name 'a' is taken"},
+        {"a == nil", "only an optional parameter can be nil"},
+        {"a; b", "a result is given twice"},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        CHECK_INT(prepare(rows[k][0], NULL), TD_EVALUE);
+        CHECK_CONTAINS(td_error_message(), "operator 'made_up'");
+        CHECK_CONTAINS(td_error_message(), rows[k][1]);
+    }
 }
 
 TEST(gradients_that_are_wanted_together_read_what_they_share_once) {
@@ -491,6 +553,9 @@ int main(void) {
     RUN(formulas_have_no_size_that_is_too_large);
     RUN(formulas_that_are_wrong_say_where);
     RUN(wrong_gradients_fail_when_an_operator_is_registered);
+    RUN(what_one_pass_over_elements_cannot_say_is_refused);
+    RUN(formulas_of_elements_are_written_as_expressions_are);
+    RUN(gradients_of_pointwise_operators_may_share_names_and_be_sums);
     RUN(gradients_that_are_wanted_together_read_what_they_share_once);
     RUN(masks_are_bytes_and_become_numbers_where_they_are_computed_with);
     RUN(registers_may_have_a_dtype_of_their_own);
