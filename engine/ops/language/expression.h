@@ -25,24 +25,24 @@
 /* clang-format off */
 /* ---- the language ----
  *
- *   written                                           is                                with primitives
+ *   written                                       is                              with primitives
  *   text       = statement {; statement}
- *   statement  = expression                           the only result
- *              | name : expression                    a result, a parameter's gradient
- *              | name = expression                    a name for it from there on
- *   expression = comparison {(and|or) comparison}     of numbers, not of tensors        logical_and(a, b)
- *   comparison = sum [(==|~=|<|<=|>|>=) sum]          eq ne lt le gt ge
- *   sum        = product {(+|-) product}              add sub
- *   product    = unary {(*|/) unary}                  mul div
- *   unary      = - unary | suffixed [^ unary]         neg pow
- *   suffixed   = primary {.name [(expression)]}       x.shape, x.size(dim), call.NAME   none
+ *   statement  = expression                       the only result
+ *              | name : expression                a result, a parameter's gradient
+ *              | name = expression                a name for it from there on
+ *   expression = comparison {(and|or) comparison} of numbers, not of tensors      logical_and(a, b)
+ *   comparison = sum [(==|~=|<|<=|>|>=) sum]      eq ne lt le gt ge
+ *   sum        = product {(+|-) product}          add sub
+ *   product    = unary {(*|/) unary}              mul div
+ *   unary      = - unary | suffixed [^ unary]     neg pow
+ *   suffixed   = primary {.name [(expression)]}   x.shape, x.size(dim), call.NAME none
  *   primary    = number | inf | nan | (expression)
- *              | "text" | true | false | nil                                            none
- *              | {expression, ...}                    a list of numbers or of tensors   none
- *              | name                                 parameter, result, g, operand
- *              | if(condition, then, else)            only the chosen one is computed   where(mask, a, b)
- *              | error("text with %", expression, ...) fails, showing the values         none
- *              | name([name =] expression, ...)       a call of an operator             of a primitive
+ *              | "text" | true | false | nil                                      none
+ *              | {expression, ...}                a list of numbers or of tensors none
+ *              | name                             parameter, result, g, operand
+ *              | if(condition, then, else)        only the chosen one is computed where(mask, a, b)
+ *              | error("text %", expression, ...) fails, showing the values       none
+ *              | name([name =] expression, ...)   a call of an operator           of a primitive
  *
  * - A composite of several results, and every gradient, labels its expressions with names of
  *   results or parameters. Equal subexpressions are computed once anyway, also among gradients, so

@@ -1,8 +1,6 @@
 /* formula.c: drafts whose steps are primitives become programs. */
 #include "engine/ops/language/draft.h"
 
-#include <math.h>
-
 /* Which steps the roots read, and those that they read: a draft has others where a name is not read
  * by what is wanted. */
 static void note_read(const td_draft *d, bool *read) {
@@ -13,7 +11,7 @@ static void note_read(const td_draft *d, bool *read) {
             read[td_draft_operands(d, k)[j]] = true;
 }
 
-/* A step as a value of the builder. The negative of a number is a number. */
+/* A step as a value of the builder. */
 static int lower(const td_draft *d, int k, td_builder *b, const int *values) {
     const td_expression_step *step = &td_draft_at(d, k)->step;
     const uint16_t *operands = td_draft_operands(d, k);
@@ -22,14 +20,9 @@ static int lower(const td_draft *d, int k, td_builder *b, const int *values) {
         return td_builder_number(b, td_arg_double(step->constant));
     if (step->type == TD_EX_ARGUMENT)
         return td_builder_operand(b, step->which);
-    const td_expression_step *of = &td_draft_at(d, operands[0])->step;
-    td_primitive primitive = td_draft_primitive(step);
-    if (primitive == TD_PW_neg && of->type == TD_EX_CONSTANT &&
-        isfinite(td_arg_double(of->constant)))
-        return td_builder_number(b, -td_arg_double(of->constant));
     for (int j = 0; j < step->noperands; j++)
         x[j] = values[operands[j]];
-    return td_builder_step(b, primitive, x[0], x[1], x[2]);
+    return td_builder_step(b, td_draft_primitive(step), x[0], x[1], x[2]);
 }
 
 td_status td_draft_program(const td_draft *d, const td_program **out) {

@@ -204,9 +204,16 @@ static int suffixed(parser *p) {
 
 static int unary(parser *p);
 
+/* The negative of a number is a number. */
 static int negated(parser *p, const char *at) {
     int a = unary(p);
-    return a ? add_sign(p, at, TD_SIGN_NEG, a, 0) : 0;
+    td_syntax *number = &p->tree->nodes[a];
+    if (!a || number->type != TD_SYNTAX_CONSTANT || number->constant.kind == TD_KIND_STRING)
+        return a ? add_sign(p, at, TD_SIGN_NEG, a, 0) : 0;
+    bool whole = number->constant.kind == TD_KIND_INT;
+    number->constant = whole ? TD_I(-number->constant.i) : TD_F(-number->constant.f);
+    number->at = at;
+    return a;
 }
 
 static int power(parser *p) {

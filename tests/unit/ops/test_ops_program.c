@@ -145,6 +145,13 @@ static td_status prepare(const char *formula, const char *gradient) {
     return td_pointwise_prepare(&op);
 }
 
+TEST(a_negative_zero_is_another_number) {
+    const td_program *p = compile("copysign(a, 0.0) + copysign(a, -0.0)");
+    CHECK_INT(p->nconstants, 2);
+    CHECK_INT(p->nsteps, 3);
+    td_program_release(p);
+}
+
 /* What is written with signs, names of values and named arguments is the same as with calls. */
 TEST(formulas_of_elements_are_written_as_expressions_are) {
     const char *const pairs[][2] = {
@@ -152,6 +159,7 @@ TEST(formulas_of_elements_are_written_as_expressions_are) {
         {"where(le(a, b), pow(a, 2), b)", "where(a <= b, a ^ 2, c=b)"},
         {"eq(a, b) - ne(a, c)", "(a == b) - (a ~= c)"},
         {"(a + b) * -a + (a + b)", "t = a + b; t * -a + t"},
+        {"lt(a, 0) * copysign(b, -0.0)", "(a < 0) * copysign(b, - 0.0)"},
         {"lt(a, -1) + ge(b, inf)", "masks = (a < -1) + (b >= inf); masks;"},
     };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
@@ -208,6 +216,7 @@ TEST(what_one_pass_over_elements_cannot_say_is_refused) {
         {"a = b + 1; a", "the name 'a' is taken"},
         {"a == nil", "only an optional parameter can be nil"},
         {"a; b", "a result is given twice"},
+        {"a < b < c", "at 7 '< c': an operator or the end expected"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         CHECK_INT(prepare(rows[k][0], NULL), TD_EVALUE);
@@ -554,6 +563,7 @@ int main(void) {
     RUN(formulas_that_are_wrong_say_where);
     RUN(wrong_gradients_fail_when_an_operator_is_registered);
     RUN(what_one_pass_over_elements_cannot_say_is_refused);
+    RUN(a_negative_zero_is_another_number);
     RUN(formulas_of_elements_are_written_as_expressions_are);
     RUN(gradients_of_pointwise_operators_may_share_names_and_be_sums);
     RUN(gradients_that_are_wanted_together_read_what_they_share_once);
