@@ -76,7 +76,7 @@ static int connect(td_draft *d, bool both, int a, int b) {
 
 /* What steps that are primitives can't say of elements. */
 static const char *const beyond_elements[] = {
-    [TD_SYNTAX_MEMBER] = "operands have no attributes",
+    [TD_SYNTAX_MEMBER] = "there are no attributes",
     [TD_SYNTAX_IF] = "where(mask, then, else) chooses",
     [TD_SYNTAX_AND] = "logical_and and logical_or connect masks",
     [TD_SYNTAX_OR] = "logical_and and logical_or connect masks",

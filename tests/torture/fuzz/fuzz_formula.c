@@ -1,4 +1,4 @@
-/* fuzz_formula.c: formulas over pointwise primitives. */
+/* fuzz_formula.c: formulas over pointwise primitives, and recipes. */
 #include "tests/torture/fuzz/bytes.h"
 
 #include "engine/ops/language/program.h"
@@ -13,6 +13,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         td_program_release(program);
     else
         HOLDS(!program);
+    uint32_t written = 0;
+    if (td_program_compile_updates(text, 3, names, &written, &program) == TD_OK) {
+        HOLDS(written && written < 8);
+        td_program_release(program);
+    } else {
+        HOLDS(!program);
+    }
     free(text);
     return 0;
 }

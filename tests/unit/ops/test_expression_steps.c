@@ -185,8 +185,12 @@ static void check_recipe(int number) {
     uint32_t written = 0;
     const td_program *p = NULL;
     snprintf(header, sizeof header, "%.*s", (int)strcspn(text, ":"), text);
-    for (char *at = strtok(header, " "); at; at = strtok(NULL, " "))
-        names[n++] = at;
+    for (char *at = header; at && n < 32; n++) {
+        names[n] = at;
+        at = strchr(at, ' ');
+        if (at)
+            *at++ = '\0';
+    }
     td_status status = td_program_compile_updates(strchr(text, ':') + 1, n,
                                                   (const char *const *)names, &written, &p);
     if (status)

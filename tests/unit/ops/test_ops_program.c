@@ -173,10 +173,13 @@ TEST(formulas_of_elements_are_written_as_expressions_are) {
 }
 
 TEST(gradients_of_pointwise_operators_may_share_names_and_be_sums) {
-    td_param params[2] = {{.name = (char *)"a"}, {.name = (char *)"b"}};
-    td_pointwise pointwise = {.primitive = -1, .formula = "s = a + b; s * s"};
-    td_op op = {.name = "made_up", .params = params, .nparams = 2, .pointwise = &pointwise};
-    op.gradient = "t = exp(out); a: g * t; b: g; a: g * b";
+    static td_param params[2] = {{.name = (char *)"a"}, {.name = (char *)"b"}};
+    static const td_pointwise pointwise = {.primitive = -1, .formula = "s = a + b; s * s"};
+    static td_op op = {.name = "made_up", /* lives for ever, as operators do */
+                       .params = params,
+                       .nparams = 2,
+                       .pointwise = &pointwise,
+                       .gradient = "t = exp(out); a: g * t; b: g; a: g * b"};
     REQUIRE(OK(td_pointwise_prepare(&op)));
     const td_formula *f = op.programs;
     CHECK_INT(f->forward->nsteps, 2);
@@ -186,7 +189,6 @@ TEST(gradients_of_pointwise_operators_may_share_names_and_be_sums) {
     CHECK_INT(f->joint[3]->noutputs, 2);
     CHECK(f->reads_out);
     CHECK_INT(f->reads_args, 2);
-    op.programs = NULL; /* they live as long as the process */
 }
 
 TEST(wrong_gradients_fail_when_an_operator_is_registered) {
@@ -199,11 +201,26 @@ TEST(wrong_gradients_fail_when_an_operator_is_registered) {
     CHECK(strstr(td_error_message(), "'t' is never read"));
 }
 
+TEST(memory_that_runs_out_while_a_text_is_compiled_leaves_nothing_behind) {
+    const char *text = "t = a + b * -2; a = where(t > 0, t, c); b = t * t";
+    const td_program *p = NULL;
+    td_status status = TD_ENOMEM;
+    uint32_t written;
+    for (int n = 1; status == TD_ENOMEM && n < 100; n++) {
+        td_memory_fail_after(n);
+        status = td_program_compile_updates(text, 3, names, &written, &p);
+        td_memory_fail_after(0);
+        CHECK((status == TD_OK) == (p != NULL));
+    }
+    OK(status);
+    CHECK_INT(written, 3);
+    td_program_release(p);
+}
+
 /* Operator, place and reason. */
 TEST(what_one_pass_over_elements_cannot_say_is_refused) {
     const char *const rows[][2] = {
-        {"a + b.ndim",
-         "formula, at 7 'ndim': in one pass over elements operands have no attributes"},
+        {"a + b.ndim", "formula, at 7 'ndim': in one pass over elements there are no attributes"},
         {"if(a > 0, a, b)", "formula, at 1 'if(a > 0, a, b)': in one pass over elements where("},
         {"where(a > 0 and b > 0, a, b)",
          "at 13 'and b > 0, a, b)': in one pass over elements logi"},
@@ -562,6 +579,7 @@ int main(void) {
     RUN(formulas_have_no_size_that_is_too_large);
     RUN(formulas_that_are_wrong_say_where);
     RUN(wrong_gradients_fail_when_an_operator_is_registered);
+    RUN(memory_that_runs_out_while_a_text_is_compiled_leaves_nothing_behind);
     RUN(what_one_pass_over_elements_cannot_say_is_refused);
     RUN(a_negative_zero_is_another_number);
     RUN(formulas_of_elements_are_written_as_expressions_are);
