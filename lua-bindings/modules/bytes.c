@@ -154,15 +154,6 @@ static td_status unpack(source *s) {
     return status;
 }
 
-static td_status read_path(source *s, const char *path) {
-    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (s->fd < 0)
-        return fail_system();
-    td_status status = read_open(s);
-    close(s->fd);
-    return status;
-}
-
 /* ---- mapping ---- */
 
 enum { MAP_FROM = 1 << 16, MAGIC = 3 };
@@ -201,32 +192,42 @@ static bool is_mappable(int fd, size_t *size) {
     return memcmp(magic, "\x1F\x8B\x08", MAGIC) != 0;
 }
 
-char *tide_map_bytes(lua_State *L, const char *path, const char *fname, size_t *held) {
-    tide_handle *handle = tide_push_handle(L);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    bool mapped =
-        fd >= 0 && is_mappable(fd, held) && map_pages(fd, *held, &handle->tensor) == TD_OK;
-    if (fd >= 0)
-        close(fd);
-    if (mapped)
-        return handle->tensor->data;
-    lua_pop(L, 1);
-    return tide_read_bytes(L, path, fname, held);
+static td_status read_or_map(source *s, bool map) {
+    if (map && is_mappable(s->fd, &s->held) &&
+        map_pages(s->fd, s->held, &s->handle->tensor) == TD_OK)
+        return TD_OK;
+    s->held = 0;
+    td_status status = read_open(s);
+    close(s->fd); /* unpacking may raise an error */
+    s->fd = -1;
+    if (status == TD_OK && is_packed(s))
+        status = unpack(s);
+    if (status == TD_OK)
+        memset((char *)s->handle->tensor->data + s->held, 0, TIDE_BYTES_BEHIND);
+    return status;
 }
 
-char *tide_read_bytes(lua_State *L, const char *path, const char *fname, size_t *held) {
+/* A file is opened once: who writes into a pipe would see its reader go. */
+static char *bytes_of(lua_State *L, const char *path, const char *fname, bool map, size_t *held) {
     source s = {.L = L, .handle = tide_push_handle(L)};
-    td_status status = read_path(&s, path);
-    if (status == TD_OK && is_packed(&s))
-        status = unpack(&s);
+    s.fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    td_status status = s.fd < 0 ? fail_system() : read_or_map(&s, map);
+    if (s.fd >= 0)
+        close(s.fd);
     if (status == TD_EINTR)
         tide_raise(L);
     if (status)
         tide_error(L, "%s: cannot read '%s': %s", fname, path, td_error_message());
-    char *text = s.handle->tensor->data;
-    memset(text + s.held, 0, TIDE_BYTES_BEHIND);
     *held = s.held;
-    return text;
+    return s.handle->tensor->data;
+}
+
+char *tide_map_bytes(lua_State *L, const char *path, const char *fname, size_t *held) {
+    return bytes_of(L, path, fname, true, held);
+}
+
+char *tide_read_bytes(lua_State *L, const char *path, const char *fname, size_t *held) {
+    return bytes_of(L, path, fname, false, held);
 }
 
 /* ---- for modules in Lua ---- */

@@ -2,8 +2,8 @@
  * "transform", "collate"), whose times on the clock and on the processor are added up, each without
  * those inside it. Each is also a range of a recording.
  *
- * All of it is the thread's. A stage is entered by `local _ <close> = tide._stage_enter(name,
- * file)`; its name is cut to NAME bytes.
+ * All of it is the Lua state's, in the object that ends a stage when it is closed. A stage is
+ * entered by `local _ <close> = tide._stage_enter(name, file)`; its name is cut to NAME bytes.
  */
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/state/state.h"
@@ -27,7 +27,7 @@ typedef struct entered {
     tide_range range;
 } entered;
 
-static _Thread_local struct {
+typedef struct stages {
     bool counting;
     int n, depth; /* depth counts those beyond DEEPEST too, which are not measured */
     int base;     /* depth where counting began */
@@ -35,7 +35,7 @@ static _Thread_local struct {
     entered within[DEEPEST];
     double clock, processor; /* when the innermost began, or was come back to */
     char file[FILE_NAME];
-} now;
+} stages;
 
 static const char guard_name[] = "tide.stage", first_name[] = "get";
 
@@ -45,34 +45,40 @@ static double seconds(clockid_t clock) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int innermost(void) {
-    int depth = now.depth < DEEPEST ? now.depth : DEEPEST;
-    return depth > now.base ? now.within[depth - 1].stage : 0;
+/* Pushes the state's stages. */
+static stages *push_stages(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, guard_name);
+    return lua_touserdata(L, -1);
+}
+
+static int innermost(const stages *now) {
+    int depth = now->depth < DEEPEST ? now->depth : DEEPEST;
+    return depth > now->base ? now->within[depth - 1].stage : 0;
 }
 
 /* What passed since the last call belongs to the innermost stage. */
-static void count(void) {
-    if (!now.counting)
+static void count(stages *now) {
+    if (!now->counting)
         return;
     double clock = seconds(CLOCK_MONOTONIC), processor = seconds(CLOCK_THREAD_CPUTIME_ID);
-    stage *s = &now.stages[innermost()];
-    s->clock += clock - now.clock;
-    s->processor += processor - now.processor;
-    now.clock = clock;
-    now.processor = processor;
+    stage *s = &now->stages[innermost(now)];
+    s->clock += clock - now->clock;
+    s->processor += processor - now->processor;
+    now->clock = clock;
+    now->processor = processor;
 }
 
 /* The last place is for all names that come when the others are taken. */
-static int find(const char *name) {
+static int find(stages *now, const char *name) {
     int k = 0;
-    while (k < now.n && strncmp(now.stages[k].name, name, NAME - 1) != 0)
+    while (k < now->n && strncmp(now->stages[k].name, name, NAME - 1) != 0)
         k++;
     if (k == STAGES)
         return STAGES - 1;
-    if (k == now.n) {
-        now.stages[k] = (stage){{0}, 0, 0};
-        snprintf(now.stages[k].name, NAME, "%s", k < STAGES - 1 ? name : "other");
-        now.n++;
+    if (k == now->n) {
+        now->stages[k] = (stage){{0}, 0, 0};
+        snprintf(now->stages[k].name, NAME, "%s", k < STAGES - 1 ? name : "other");
+        now->n++;
     }
     return k;
 }
@@ -81,33 +87,35 @@ static int find(const char *name) {
 static int enter(lua_State *L) {
     const char *name = luaL_checkstring(L, 1), *file = luaL_optstring(L, 2, NULL),
                *shown = luaL_optstring(L, 3, name);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, guard_name);
-    count();
+    stages *now = push_stages(L);
+    count(now);
     if (file)
-        snprintf(now.file, sizeof now.file, "%s", file);
-    if (now.depth++ < DEEPEST)
-        now.within[now.depth - 1] = (entered){find(name), tide_range_begin(TIDE_EVENT_DATA, shown)};
+        snprintf(now->file, sizeof now->file, "%s", file);
+    if (now->depth++ < DEEPEST)
+        now->within[now->depth - 1] =
+            (entered){find(now, name), tide_range_begin(TIDE_EVENT_DATA, shown)};
     return 1;
 }
 
 static int leave(lua_State *L) {
-    (void)L;
-    count();
-    if (now.depth > 0 && now.depth-- <= DEEPEST)
-        tide_range_end(now.within[now.depth].range);
+    stages *now = push_stages(L);
+    count(now);
+    if (now->depth > 0 && now->depth-- <= DEEPEST)
+        tide_range_end(now->within[now->depth].range);
     return 0;
 }
 
 /* (): counting begins; false where it had begun already. */
 static int begin(lua_State *L) {
-    bool first = !now.counting;
+    stages *now = push_stages(L);
+    bool first = !now->counting;
     if (first) {
-        now.n = 0;
-        now.base = now.depth;
-        now.counting = true;
-        (void)find(first_name);
-        now.clock = seconds(CLOCK_MONOTONIC);
-        now.processor = seconds(CLOCK_THREAD_CPUTIME_ID);
+        now->n = 0;
+        now->base = now->depth;
+        now->counting = true;
+        (void)find(now, first_name);
+        now->clock = seconds(CLOCK_MONOTONIC);
+        now->processor = seconds(CLOCK_THREAD_CPUTIME_ID);
     }
     lua_pushboolean(L, first);
     return 1;
@@ -115,11 +123,12 @@ static int begin(lua_State *L) {
 
 /* (): the times since then, as a text for _stages_add. */
 static int end(lua_State *L) {
-    count();
-    now.counting = false;
-    lua_pushlstring(L, (const char *)now.stages, (size_t)now.n * sizeof(stage));
-    now.depth = now.base;
-    now.n = now.base = 0;
+    stages *now = push_stages(L);
+    count(now);
+    now->counting = false;
+    lua_pushlstring(L, (const char *)now->stages, (size_t)now->n * sizeof(stage));
+    now->depth = now->base;
+    now->n = now->base = 0;
     return 1;
 }
 
@@ -155,18 +164,19 @@ static int add(lua_State *L) {
 
 /* (): another sample begins, of no file yet. */
 static int next_sample(lua_State *L) {
-    (void)L;
-    now.file[0] = 0;
+    stages *now = push_stages(L);
+    now->file[0] = 0;
     return 0;
 }
 
 /* (): the innermost stage, nil where none was entered, and the file that was named last. */
 static int where(lua_State *L) {
-    if (now.depth > now.base)
-        lua_pushstring(L, now.stages[innermost()].name);
+    const stages *now = push_stages(L);
+    if (now->depth > now->base)
+        lua_pushstring(L, now->stages[innermost(now)].name);
     else
         lua_pushnil(L);
-    lua_pushstring(L, now.file[0] ? now.file : NULL);
+    lua_pushstring(L, now->file[0] ? now->file : NULL);
     return 2;
 }
 
@@ -187,7 +197,7 @@ void tide_open_stages(lua_State *L) {
                                          {"_clocks", clocks},
                                          {NULL, NULL}};
     tide_set_functions(L, functions);
-    lua_newuserdatauv(L, 0, 0);
+    *(stages *)lua_newuserdatauv(L, sizeof(stages), 0) = (stages){0};
     luaL_newmetatable(L, guard_name);
     lua_pushcfunction(L, leave);
     lua_setfield(L, -2, "__close");

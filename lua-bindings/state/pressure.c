@@ -1,6 +1,7 @@
 /* pressure.c: gauges of tensor memory, and the collections they ask for. */
 #include "lua-bindings/state/pressure.h"
 
+#include "engine/core/backend.h"
 #include "lua-bindings/state/circles.h"
 #include "profiler/recorder.h"
 
@@ -168,11 +169,16 @@ void tide_pressure_collect(lua_State *L, tide_pressure *pressure) {
     collect_all(L, pressure, false);
 }
 
+/* Devices of a type that may hold memory: this is asked after every backward pass. */
+static int gauges_in_use(int type) {
+    return type == TD_CPU ? 1 : td_backends[type] && type != TD_META ? TIDE_GAUGES : 0;
+}
+
 /* A nanosecond of a collection is worth as many bytes as it is for young ones. */
 void tide_pressure_after_backward(lua_State *L, tide_pressure *pressure) {
     bool worth = false;
     for (int type = 0; type < TD_DEVICE_TYPES; type++)
-        for (int index = 0; index < TIDE_GAUGES; index++) {
+        for (int index = 0; index < gauges_in_use(type); index++) {
             tide_gauge *gauge = &pressure->gauges[type][index];
             int64_t held = td_memory_held(gauge->device);
             if (gauge->base == 0 || held < gauge->base)

@@ -9,7 +9,7 @@
 #ifndef TD_OPS_LANGUAGE_DRAFT_H
 #define TD_OPS_LANGUAGE_DRAFT_H
 
-#include "engine/core/list.h"
+#include "engine/core/memory.h"
 #include "engine/ops/language/expression.h"
 #include "engine/ops/language/program.h"
 #include "engine/ops/language/syntax.h"

@@ -2,7 +2,7 @@
 #include "engine/ops/language/program.h"
 #include "engine/ops/language/program_uses.h"
 
-#include "engine/core/list.h"
+#include "engine/core/memory.h"
 
 #include <string.h>
 

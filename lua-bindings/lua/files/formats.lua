@@ -46,12 +46,10 @@ local function refuse(head, path)
     tide._fail("load: '%s': of no format that is read: %s; read are %s", path, what, table.concat(read, ", "))
 end
 
-local function first_bytes(path)
-    local handle <close>, why = io.open(path, "rb")
-    if not handle then
-        tide._fail("load: cannot read '%s': %s", path, (string.gsub(why, "^.*: ", "")))
-    end
-    return handle:read(HEAD) or ""
+local function first_bytes(path, size)
+    local n = math.min(size, HEAD)
+    local bytes <close> = tide._bytes(path, "load", 0, n)
+    return tide._string(bytes, 0, n)
 end
 
 --- find(path): the module that reads it; an error that says what the file is where none does.
@@ -60,7 +58,7 @@ function formats.find(path)
     if not facts then
         tide._fail("load: cannot read '%s': %s", path, why)
     end
-    local head = facts.kind == "file" and first_bytes(path) or ""
+    local head = facts.kind == "file" and first_bytes(path, facts.size) or ""
     for _, name in ipairs(NAMES) do
         local format = tide._require("files." .. name)
         if facts.kind == "folder" then
