@@ -1,7 +1,5 @@
-/* limits.h: sizes at which one way of doing the same thing becomes quicker than another, all of the
- * CPU's in one table. Both ways give right results, so a limit is a matter of speed alone; where
- * the ways round differently, of bits too (tests/torture/digests/differs). What is a loop's own (a
- * tile, a block on the stack) stands beside the loop.
+/* limits.h: the CPU's limits (ops/plan/limits.h); tests/torture/digests/differs tells where the
+ * ways on both sides of one round differently.
  *
  * tests/bench/limits times both ways around each limit that has a case there, in a build with
  * -DTIDE_LIMITS=variable, and prints what it finds beside this table. In such a build limits are
@@ -9,7 +7,7 @@
 #ifndef TD_CPU_LIMITS_H
 #define TD_CPU_LIMITS_H
 
-#include <stdint.h>
+#include "engine/ops/plan/limits.h"
 
 /* X(name, value, unit, what, processor that it was measured on ("": not noted), when it was set) */
 /* clang-format off */
@@ -78,16 +76,6 @@
     X(CONV_DIRECT,               4,           "channels in times out", "of a group: up to here shifted lines are added up", "", "2026-11-22")
 /* clang-format on */
 
-#define TD_LIMIT_PLACE(name, ...) TD_LIMIT_AT_##name,
-enum { TD_CPU_LIMITS(TD_LIMIT_PLACE) TD_CPU_LIMIT_COUNT };
-
-#if defined(TD_LIMITS_VARIABLE)
-extern int64_t td_cpu_limits[TD_CPU_LIMIT_COUNT];
-#define TD_LIMIT(name) td_cpu_limits[TD_LIMIT_AT_##name]
-#else
-#define TD_LIMIT_VALUE(name, value, ...) TD_LIMIT_##name = (value),
-enum { TD_CPU_LIMITS(TD_LIMIT_VALUE) };
-#define TD_LIMIT(name)                   TD_LIMIT_##name
-#endif
+TD_LIMITS_DECLARE(TD_CPU_LIMITS);
 
 #endif

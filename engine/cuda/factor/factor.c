@@ -4,11 +4,7 @@
  * library, and for matrices without elements, the CPU does it. */
 #include "engine/cuda/factor/factor.h"
 
-enum {
-    SMALL = 32,     /* rows of matrices that one block does sooner than the library */
-    SMALLISH = 128, /* the same of ... */
-    MANY = 16       /* ... so many matrices, which the library does one by one */
-};
+#include "engine/cuda/limits.h"
 
 typedef struct job {
     const td_factor_plan *plan;
@@ -375,7 +371,8 @@ static job job_of(const td_factor_plan *p) {
     j.n = (int)a->sizes[a->ndim - 1];
     j.k = solves ? (int)x->sizes[x->ndim - 1] : 0;
     j.least = j.m < j.n ? j.m : j.n;
-    bool small = j.n <= SMALL || (j.n <= SMALLISH && j.batch >= MANY);
+    bool small = j.n <= TD_LIMIT(FACTOR_SMALL) ||
+                 (j.n <= TD_LIMIT(FACTOR_SMALL_OF_MANY) && j.batch >= TD_LIMIT(FACTOR_MANY));
     j.ours = p->kind == TD_FACTOR_TRIANGLE ||
              (small && (p->kind == TD_FACTOR_DET || p->kind == TD_FACTOR_SOLVE ||
                         p->kind == TD_FACTOR_CHOLESKY));

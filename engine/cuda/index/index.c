@@ -6,12 +6,7 @@
  * many lines side by side, allow it; else the rows are put in the order of their places first. */
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/index/combine.h"
-
-enum {
-    FEW = 16,    /* rows that one thread may take */
-    SOME = 1024, /* likewise, where there are MANY threads */
-    MANY = 16 * 1024
-};
+#include "engine/cuda/limits.h"
 
 static int64_t at_least_one(int64_t n) {
     return n > 0 ? n : 1;
@@ -163,7 +158,8 @@ td_status td_cuda_index_write(const td_index_plan *p) {
     cudaStream_t s;
     td_status status;
     int64_t threads = p->before * p->after;
-    bool serial = p->places <= FEW || (p->places <= SOME && threads >= MANY);
+    bool serial = p->places <= TD_LIMIT(INDEX_SERIAL) ||
+                  (p->places <= TD_LIMIT(INDEX_SERIAL_OF_MANY) && threads >= TD_LIMIT(INDEX_MANY));
     if (!serial && !td_cuda_can_order(p->places, count_rows(p)))
         return td_cuda_fall_back("index_write", p, sizeof *p, run_fallback, 2 + TD_MAX_DIMS, 1);
     TD_TRY(td_cuda_begin(p->stream, 2 + p->nindexed, p->tensors, &s));
@@ -287,7 +283,7 @@ td_status td_cuda_scatter(const td_gather_plan *p) {
     td_status status;
     int64_t n = p->index->numel;
     int64_t length = p->index->ndim ? at_least_one(p->index->sizes[p->dim]) : 1;
-    bool lines = length <= FEW || n / length >= MANY;
+    bool lines = length <= TD_LIMIT(INDEX_SERIAL) || n / length >= TD_LIMIT(INDEX_MANY);
     if (!lines && !td_cuda_can_order(n, reach_of(p->out)))
         return td_cuda_fall_back("scatter", p, sizeof *p, run_scatter, 3, 1);
     TD_TRY(td_cuda_begin(p->stream, 3, p->tensors, &s));

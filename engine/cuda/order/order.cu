@@ -3,6 +3,7 @@
  * warp takes a stretch of its tile in order, so that equal keys stay as they stand. */
 #include "engine/cuda/order/order_code.h"
 
+#include "engine/cuda/limits.h"
 #include "engine/cuda/runtime/launch.cuh"
 #include "engine/cuda/order/order.cuh"
 
@@ -41,8 +42,7 @@ __global__ void td_sum_short_counts_kernel(uint32_t *counts, unsigned rows, unsi
 
 cudaError_t td_cu_sum_counts(uint32_t *counts, uint32_t rows, uint32_t n, uint32_t *totals,
                              cudaStream_t stream) {
-    enum { SHORT = 16 };
-    if (n <= SHORT)
+    if (n <= TD_LIMIT(ORDER_COUNTS))
         return TD_LAUNCH(td_sum_short_counts_kernel, (rows + TD_ORDER_BLOCK - 1) / TD_ORDER_BLOCK,
                          TD_ORDER_BLOCK, stream, counts, rows, n, totals);
     return TD_LAUNCH_TOGETHER(td_sum_counts_kernel, rows, TD_ORDER_BLOCK, stream, counts, n,

@@ -1,13 +1,9 @@
 /* select.c: one element of the order of each line, their most frequent ones, and places in
  * sequences that are in order. */
+#include "engine/cuda/limits.h"
 #include "engine/cuda/order/sort.h"
 #include "engine/cuda/reduce/dim_lines.h"
 #include "engine/ops/make/copy.h"
-
-enum {
-    FULL = 1024, /* blocks that keep a device busy */
-    PIECE = 8192 /* elements that are worth a block */
-};
 
 /* ---- ranks and medians ---- */
 
@@ -17,7 +13,8 @@ static td_status select_on_cpu(const void *plan) {
 
 td_status td_cuda_select_room(td_cu_select *select, td_stream stream, td_cuda_scratch *room) {
     int64_t lines = select->of.lines.outer * select->of.lines.inner, n = select->of.lines.n;
-    int64_t pieces = lines < FULL ? FULL / lines : 1, most = (n + PIECE - 1) / PIECE;
+    int64_t pieces = lines < TD_LIMIT(SELECT_FULL) ? TD_LIMIT(SELECT_FULL) / lines : 1;
+    int64_t most = (n + TD_LIMIT(SELECT_PIECE) - 1) / TD_LIMIT(SELECT_PIECE);
     pieces = pieces < most ? pieces : most;
     select->piece_len = (n + pieces - 1) / pieces;
     select->pieces = (n + select->piece_len - 1) / select->piece_len;

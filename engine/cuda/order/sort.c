@@ -4,6 +4,7 @@
  */
 #include "engine/cuda/order/sort.h"
 
+#include "engine/cuda/limits.h"
 #include "engine/cuda/reduce/dim_lines.h"
 #include "engine/ops/make/copy.h"
 
@@ -154,7 +155,7 @@ done:
 td_status td_cuda_sort_lines(const td_cu_sort *sort, td_stream stream, cudaStream_t s) {
     if (sort->lines.n <= TD_CU_SORT_SHORT)
         return td_cuda_status(td_cu_sort_short(sort, s), "sorting");
-    bool few = sort->first <= sort->lines.n / 4 &&
+    bool few = sort->first <= sort->lines.n / TD_LIMIT(SORT_FIRST) &&
                sort->lines.outer * sort->lines.inner <= TD_CUDA_SELECT_LINES;
     return few ? sort_few(sort, stream, s) : sort_long(sort, stream, s);
 }

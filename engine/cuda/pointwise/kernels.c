@@ -12,6 +12,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/limits.h"
 #include "engine/cuda/loaded_libraries/nvrtc.h"
 #include "engine/cuda/runtime/loaded_libraries.h"
 
@@ -35,8 +36,6 @@ enum {
     SETS = 64,
     WAYS = 16, /* programs of a set */
     KEPT = 512,
-    OFTEN = 16,     /* runs, */
-    MUCH = 1 << 22, /* or elements, from which on compiling is worth it */
     HEADERS = 8
 };
 
@@ -372,7 +371,8 @@ const void *td_cuda_kernel(int device, const td_cu_code *code, const td_cuda_for
     if (p && p->state == COUNTED) {
         p->runs++;
         p->elements += elements;
-        if (wanted == NOW || p->runs >= OFTEN || p->elements >= MUCH)
+        if (wanted == NOW || p->runs >= TD_LIMIT(COMPILE_RUNS) ||
+            p->elements >= TD_LIMIT(COMPILE_ELEMENTS))
             begin_to_compile(p, code, form, wanted == NOW);
     }
     const void *kernel = p && p->state == READY ? p->kernel : NULL;

@@ -5,13 +5,12 @@
 #include "engine/cuda/pointwise/source.h"
 
 #include "engine/core/memory.h"
+#include "engine/cuda/limits.h"
 #include "engine/ops/language/program.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { FEW_STEPS = 12 }; /* of which a thread takes more elements at once */
 
 /* ---- text that grows ---- */
 
@@ -376,7 +375,7 @@ int td_cuda_vector(const td_cu_code *code) {
     for (int k = 0; k < code->nouts; k++)
         if (td_dtype_size((td_dtype)code->out_to[k]) > largest)
             largest = td_dtype_size((td_dtype)code->out_to[k]);
-    return largest <= 2 && code->nsteps <= FEW_STEPS ? 8 : 4;
+    return largest <= 2 && code->nsteps <= TD_LIMIT(POINTWISE_STEPS) ? 8 : 4;
 }
 
 char *td_cuda_source(const td_cu_code *code, const td_cuda_form *form) {

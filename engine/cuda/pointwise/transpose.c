@@ -2,10 +2,9 @@
 #include "engine/cuda/pointwise/transpose.h"
 
 #include "engine/core/dtype.h"
+#include "engine/cuda/limits.h"
 #include "engine/cuda/pointwise/transpose_code.h"
 #include "engine/ops/language/program.h"
-
-enum { LEAST = 8 }; /* elements of either dim: below, most of a tile would be empty */
 
 static bool moves_bits(const td_cu_code *code, const td_cu_walk *w) {
     const td_cu_step *step = &code->steps[0];
@@ -16,10 +15,11 @@ static bool moves_bits(const td_cu_code *code, const td_cu_walk *w) {
            code->out_from[0] == dtype && code->out_to[0] == dtype;
 }
 
-/* The dim along which a side's elements are neighbours; -1: none that is long enough. */
+/* The dim along which a side's elements are neighbours; -1: none that is long enough for
+ * tiles. */
 static int dim_along(const td_cu_walk *w, int side, int64_t size) {
     for (int d = 0; d < w->ndim; d++)
-        if (w->strides[side * w->ndim + d] == size && w->sizes[d] >= LEAST)
+        if (w->strides[side * w->ndim + d] == size && w->sizes[d] >= TD_LIMIT(TRANSPOSE_SIDE))
             return d;
     return -1;
 }

@@ -6,6 +6,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/core/switches.h"
+#include "engine/cuda/limits.h"
 #include "engine/cuda/loaded_libraries/cublaslt.h"
 #include "engine/cuda/runtime/loaded_libraries.h"
 #include "engine/cuda/runtime/shape_choices.h"
@@ -20,8 +21,7 @@
 enum {
     WORKSPACE = 32 << 20, /* what the library asks for on recent devices */
     ALIGNED = 256,
-    MANY_BYTES = 1 << 17, /* terms whose sum may not fit an int32: our own kernels wrap around */
-    COPIED = 1 << 24 /* multiplications of bytes, of which copies of both sides are a small part */
+    MANY_BYTES = 1 << 17 /* terms whose sum may not fit an int32: our own kernels wrap around */
 };
 
 _Static_assert(sizeof(td_lt_shape) <= TD_CUDA_SHAPE_BYTES, "a shape fits");
@@ -92,7 +92,7 @@ static bool as_they_lie(const td_product_plan *p, td_lt_shape *s) {
 }
 
 /* Of bytes there are kernels on every device for one layout alone: on both sides the terms of a sum
- * are neighbours, in fours. */
+ * are neighbours, in fours. Of large products the copies are a small part. */
 static bool as_copied(const td_product_plan *p, td_lt_shape *s) {
     s->a_batch = s->b_batch = 0;
     s->a_turned = 1;
@@ -100,7 +100,7 @@ static bool as_copied(const td_product_plan *p, td_lt_shape *s) {
     s->lda = s->ldb = p->k;
     s->a_aligned = s->b_aligned = ALIGNED;
     return is_of_bytes(p) && p->batch == 1 && p->k % 4 == 0 && p->n % 4 == 0 &&
-           (double)p->m * (double)p->n * (double)p->k >= COPIED;
+           (double)p->m * (double)p->n * (double)p->k >= TD_LIMIT(PRODUCT_COPIED);
 }
 
 /* With the lock held. */

@@ -2,13 +2,10 @@
  */
 #include "engine/cuda/product/product.h"
 
+#include "engine/cuda/limits.h"
 #include "engine/cuda/product/blas.h"
 
-enum {
-    BLOCKS = 264,     /* that keep a large device busy, whatever the device: results are the same */
-    LEAST_PART = 256, /* of a sum */
-    PARTIAL = 64 << 20 /* partial sums at most */
-};
+enum { PARTIAL = 64 << 20 }; /* partial sums at most */
 
 static int64_t tiles_of(const td_cu_product_size *s) {
     enum { SIDE = TD_CU_PRODUCT_SIDE };
@@ -19,10 +16,11 @@ bool td_cuda_product_fits(const td_cu_product_size *s) {
     return tiles_of(s) <= INT32_MAX;
 }
 
+/* Sums are cut alike whatever the device, so that results are the same. */
 td_status td_cuda_product_parts(td_cu_product_size *s, td_dtype dtype, td_stream stream,
                                 td_cuda_scratch *room) {
-    int64_t results = s->batch * s->m * s->n, parts = BLOCKS / tiles_of(s);
-    parts = parts < s->k / LEAST_PART ? parts : s->k / LEAST_PART;
+    int64_t results = s->batch * s->m * s->n, parts = TD_LIMIT(PRODUCT_FULL) / tiles_of(s);
+    parts = parts < s->k / TD_LIMIT(PRODUCT_PART) ? parts : s->k / TD_LIMIT(PRODUCT_PART);
     parts = parts < PARTIAL / results ? parts : PARTIAL / results;
     s->parts = parts > 1 ? parts : 1;
     if (s->parts == 1)

@@ -5,15 +5,16 @@
  * second pass, over a power of two where their squares would leave it. A mean goes in two parts into the elements' arithmetic, which is the wide type's. */
 #include "engine/cuda/reduce/norm_code.h"
 
+#include "engine/cuda/limits.h"
 #include "engine/cuda/runtime/elements.cuh"
 #include "engine/cuda/reduce/reduction.cuh"
 #include "engine/cuda/runtime/squares.cuh"
 
 static int td_lanes_of(long long n) {
     int lanes = 1;
-    while (lanes < 32 && lanes * 8 < n)
+    while (lanes < 32 && lanes * TD_LIMIT(NORM_EACH) < n)
         lanes *= 2;
-    return n > 2048 ? TD_GROUP_BLOCK : lanes;
+    return n > TD_LIMIT(NORM_BLOCK) ? TD_GROUP_BLOCK : lanes;
 }
 
 static bool td_is_aligned(const void *p) {
@@ -428,11 +429,6 @@ __global__ void td_channel_map_kernel(const __grid_constant__ td_cu_channel_map 
     }
 }
 
-enum {
-    TD_MAP_BLOCKS = 2112,     /* that go from row to row: several for each of a large device's processors */
-    TD_MAP_MOST_UNIT = 1 << 14 /* blocks that step over whole rows together */
-};
-
 /* The least number of blocks whose packs are whole rows. */
 static long long td_unit_of(long long packs) {
     long long unit = packs, block = TD_GROUP_BLOCK;
@@ -445,9 +441,9 @@ template <typename T, int N>
 static cudaError_t td_launch_map(const td_cu_channel_map *s, cudaStream_t stream) {
     long long blocks = (s->numel / N + TD_GROUP_BLOCK - 1) / TD_GROUP_BLOCK, most = 1 << 20;
     long long unit = s->inner == 1 ? td_unit_of(s->channels / N) : 0;
-    if (unit > 0 && unit <= TD_MAP_MOST_UNIT) {
-        if (blocks > TD_MAP_BLOCKS)
-            blocks = TD_MAP_BLOCKS;
+    if (unit > 0 && unit <= TD_LIMIT(NORM_MAP_UNIT)) {
+        if (blocks > TD_LIMIT(NORM_MAP_FULL))
+            blocks = TD_LIMIT(NORM_MAP_FULL);
         return TD_LAUNCH((td_channel_rows_kernel<T, N>), (unsigned int)((blocks + unit - 1) / unit * unit),
                          TD_GROUP_BLOCK, stream, *s);
     }
@@ -458,7 +454,7 @@ static cudaError_t td_launch_map(const td_cu_channel_map *s, cudaStream_t stream
 template <typename T>
 static cudaError_t td_choose_map(const td_cu_channel_map *s, cudaStream_t stream) {
     enum { N = 16 / sizeof(T) };
-    bool whole = s->inner == 1 ? s->channels % N == 0 && td_unit_of(s->channels / N) <= TD_MAP_MOST_UNIT
+    bool whole = s->inner == 1 ? s->channels % N == 0 && td_unit_of(s->channels / N) <= TD_LIMIT(NORM_MAP_UNIT)
                                : s->inner % N == 0;
     if (whole && td_is_aligned(s->g) && td_is_aligned(s->x) && td_is_aligned(s->out))
         return td_launch_map<T, N>(s, stream);

@@ -1,18 +1,14 @@
 /* reduce.c: reductions and places of extremes: shapes, and how they are spread over the device. */
+#include "engine/cuda/limits.h"
 #include "engine/cuda/reduce/reduction.h"
 
 #include <string.h>
 
 enum {
-    FULL = 2048,        /* blocks that keep a device busy to the end */
-    PIECE_ROW = 8192,   /* elements of an output that are worth a block, by rows */
-    PIECE_COLUMN = 256, /* by columns */
     MOST_PIECES = 2048,
     BLOCK = 256,
-    COLUMNS = 32,   /* threads with neighbouring outputs */
-    SIDE = 4,       /* outputs of such a thread, where elements can be read so */
-    EACH = 4,       /* elements that a thread of a small group should have */
-    LONG_ROW = 2048 /* elements that are worth a whole block */
+    COLUMNS = 32, /* threads with neighbouring outputs */
+    SIDE = 4      /* outputs of such a thread, where elements can be read so */
 };
 
 /* ---- shapes ---- */
@@ -20,9 +16,11 @@ enum {
 static void choose_pieces(td_cu_reduction *s) {
     int64_t each = s->by_columns ? COLUMNS * SIDE : BLOCK / s->lanes;
     int64_t blocks = (s->outputs + each - 1) / each;
-    int64_t least = s->by_columns ? PIECE_COLUMN : PIECE_ROW, pieces = 1;
-    if (blocks < FULL / 2 && s->count >= 2 * least) {
-        pieces = FULL / blocks < s->count / least ? FULL / blocks : s->count / least;
+    int64_t least = s->by_columns ? TD_LIMIT(REDUCE_PIECE_COLUMNS) : TD_LIMIT(REDUCE_PIECE_ROWS);
+    int64_t pieces = 1;
+    if (blocks < TD_LIMIT(REDUCE_FULL) / 2 && s->count >= 2 * least) {
+        pieces = TD_LIMIT(REDUCE_FULL) / blocks;
+        pieces = pieces < s->count / least ? pieces : s->count / least;
         pieces = pieces < MOST_PIECES ? pieces : MOST_PIECES;
     }
     s->piece_len = (s->count + pieces - 1) / pieces;
@@ -36,9 +34,9 @@ void td_cuda_reduction_spread(td_cu_reduction *s) {
     s->by_columns =
         s->kept_strides[s->nkept - 1] == 1 && s->outputs > 1 && (stride != 1 || s->count == 1);
     s->lanes = 1;
-    while (s->lanes < COLUMNS && s->lanes * EACH < s->count)
+    while (s->lanes < COLUMNS && s->lanes * TD_LIMIT(REDUCE_EACH) < s->count)
         s->lanes *= 2;
-    if (s->count > LONG_ROW)
+    if (s->count > TD_LIMIT(REDUCE_BLOCK))
         s->lanes = BLOCK;
     choose_pieces(s);
 }

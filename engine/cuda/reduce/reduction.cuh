@@ -17,6 +17,7 @@
 #ifndef TD_CUDA_REDUCE_REDUCTION_CUH
 #define TD_CUDA_REDUCE_REDUCTION_CUH
 
+#include "engine/cuda/limits.h"
 #include "engine/cuda/runtime/groups.cuh"
 #include "engine/cuda/runtime/launch.cuh"
 #include "engine/cuda/reduce/reduction_code.h"
@@ -320,7 +321,7 @@ static cudaError_t td_run_reduction(const td_cu_reduction *s, const F &f, void *
         return error;
     /* Few outputs have many threads each; many have neighbouring threads read neighbours. */
     int lanes = 1, most = s->pieces > TD_GROUP_BLOCK ? TD_GROUP_BLOCK : 32;
-    while (lanes < most && lanes < s->pieces && lanes * s->outputs < 1 << 14)
+    while (lanes < most && lanes < s->pieces && lanes * s->outputs < TD_LIMIT(REDUCE_JOINED))
         lanes = lanes == 32 ? TD_GROUP_BLOCK : lanes * 2;
     long long each = TD_GROUP_BLOCK / lanes;
     return TD_LAUNCH_TOGETHER((td_join_pieces<F>), (unsigned int)((s->outputs + each - 1) / each),

@@ -1,23 +1,21 @@
 /* scan.c: running sums and their like along a dim. */
+#include "engine/cuda/limits.h"
 #include "engine/cuda/reduce/dim_lines.h"
 #include "engine/cuda/reduce/scan_code.h"
 #include "engine/ops/make/copy.h"
 
 enum {
-    FULL = 1024,  /* blocks that keep a device busy */
-    PIECE = 8192, /* elements that are worth a block */
     MOST_PIECES = 1024,
-    TILE = 1024,       /* elements that a block takes at once */
-    MANY_LINES = 8192, /* that keep a device busy with a thread each */
-    SIDE_BY_SIDE = 16,
-    SHORT = 32 /* elements of a line that is not worth a block */
+    TILE = 1024 /* elements that a block takes at once */
 };
 
 static void spread(td_cu_scan *s) {
     int64_t lines = s->lines.outer * s->lines.inner, n = s->lines.n, pieces = 1;
-    s->alone = n <= SHORT || (lines >= MANY_LINES && s->lines.inner >= SIDE_BY_SIDE);
-    if (lines < FULL / 2 && n >= 2 * PIECE) {
-        pieces = FULL / lines < n / PIECE ? FULL / lines : n / PIECE;
+    s->alone = n <= TD_LIMIT(SCAN_SHORT) ||
+               (lines >= TD_LIMIT(SCAN_LINES) && s->lines.inner >= TD_LIMIT(SCAN_BESIDE));
+    if (lines < TD_LIMIT(SCAN_FULL) / 2 && n >= 2 * TD_LIMIT(SCAN_PIECE)) {
+        pieces = TD_LIMIT(SCAN_FULL) / lines;
+        pieces = pieces < n / TD_LIMIT(SCAN_PIECE) ? pieces : n / TD_LIMIT(SCAN_PIECE);
         pieces = pieces < MOST_PIECES ? pieces : MOST_PIECES;
     }
     s->piece_len = ((n + pieces - 1) / pieces + TILE - 1) / TILE * TILE;

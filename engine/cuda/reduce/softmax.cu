@@ -7,6 +7,7 @@
  * a larger element turns up, and once more for the result. */
 #include "engine/cuda/reduce/softmax_code.h"
 
+#include "engine/cuda/limits.h"
 #include "engine/cuda/runtime/elements.cuh"
 #include "engine/cuda/runtime/groups.cuh"
 #include "engine/cuda/runtime/launch.cuh"
@@ -58,9 +59,9 @@ __device__ static A td_line_fold(const F &f, A mine, int lanes, A *shared) {
 
 static int td_lanes_for(long long n) {
     int lanes = 1;
-    while (lanes < 32 && lanes * 4 < n)
+    while (lanes < 32 && lanes * TD_LIMIT(SOFTMAX_EACH) < n)
         lanes *= 2;
-    return n > 1024 ? TD_GROUP_BLOCK : lanes;
+    return n > TD_LIMIT(SOFTMAX_BLOCK) ? TD_GROUP_BLOCK : lanes;
 }
 
 static unsigned int td_line_blocks(const td_cu_lines &l, int lanes) {

@@ -9,6 +9,7 @@
 
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
+#include "engine/cuda/limits.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,10 +19,11 @@ enum {
     UNIT = 512,        /* bytes of the smallest block */
     LINEAR = 8 * UNIT, /* up to here every multiple of it is a class */
     CLASSES = 320,
-    SMALL = 1 << 20, /* blocks up to here are cut from slabs */
     SLAB = 4 << 20,
     FOREIGN = 1024 /* blocks in use by another stream than theirs, at most */
 };
+
+_Static_assert((int)TD_LIMIT(ALLOCATE_SLAB) <= (int)SLAB, "a slab holds what is cut from it");
 
 typedef struct block_list {
     void **blocks;
@@ -114,7 +116,7 @@ static void give_back_pool(device_memory *d, pool *p) {
     for (int c = 0; c < CLASSES; c++) {
         block_list *l = &p->lists[c];
         size_t size = size_of(c);
-        if (l->n == 0 || size <= SMALL)
+        if (l->n == 0 || size <= TD_LIMIT(ALLOCATE_SLAB))
             continue;
         for (int k = 0; k < l->n; k++)
             (void)cudaFree(l->blocks[k]); /* waits for what uses it */
@@ -153,7 +155,8 @@ static void *take(device_memory *d, pool *p, int class, size_t size) {
     }
     if (!make_room(l))
         return NULL;
-    void *block = size <= SMALL ? cut_from_slab(d, p, size) : from_runtime(d, size);
+    void *block =
+        size <= TD_LIMIT(ALLOCATE_SLAB) ? cut_from_slab(d, p, size) : from_runtime(d, size);
     l->made += block != NULL;
     return block;
 }

@@ -223,20 +223,20 @@ static double turn(const call *c, int64_t times) {
 
 /* Least times with the limit below the size and above it. */
 static void time_sides(const call *c, int limit, double times[2]) {
-    const int64_t was = td_cpu_limits[limit];
+    const int64_t was = td_limits[limit];
     int64_t repeats[2];
     for (int side = 0; side < 2; side++) {
-        td_cpu_limits[limit] = side ? FAR : 0;
+        td_limits[limit] = side ? FAR : 0;
         (void)turn(c, 1);
         times[side] = turn(c, 1);
         repeats[side] = 1 + (int64_t)(TURN / times[side]);
     }
     for (int k = 0; k < 2 * TURNS; k++) {
-        td_cpu_limits[limit] = k & 1 ? FAR : 0;
+        td_limits[limit] = k & 1 ? FAR : 0;
         double t = turn(c, repeats[k & 1]);
         times[k & 1] = t < times[k & 1] ? t : times[k & 1];
     }
-    td_cpu_limits[limit] = was;
+    td_limits[limit] = was;
 }
 
 typedef struct point {
