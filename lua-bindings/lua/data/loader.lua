@@ -220,7 +220,7 @@ local function prepare(self, data)
     self.source = { dataset = self.dataset, collate = self.collate, iterable = iterable, single = single, drop_last = self.drop_last,
         batch_size = single and 1 or self.batch_size or nil, skips = self.on_error == "skip", seed = self.seed, prefetch = self.prefetch,
         num_workers = self.num_workers, shared = iterable and self.dataset.sharded == true,
-        pin = (self.pin_memory or tostring(self.device):find("^cuda") ~= nil) and tide.cuda.is_available() }
+        pin = (self.pin_memory or string.find(tostring(self.device), "^cuda") ~= nil) and tide.cuda.is_available() }
     if self.source.pin and self.num_workers == 0 then
         self.source.buffers = buffers.new(true)
     end
