@@ -66,9 +66,9 @@ bool td_memory_has_room(size_t bytes) {
 enum { STACK_BYTES = 1 << 20 };
 
 static __attribute__((noinline)) void use_stack(void) {
-    volatile char room[STACK_BYTES];
-    room[0] = 0;
-    (void)room[0];
+    char room[STACK_BYTES];
+    __asm__ volatile("" : : "r"(room) : "memory"); /* the compiler must not make it smaller */
+    *(volatile char *)room = 0;
 }
 
 __attribute__((constructor)) static void grow_stack(void) {

@@ -334,7 +334,6 @@ TEST(gradients_flow_through_a_script) {
 
 static void *run_often(void *script) {
     td_tensor *x[3], *got = NULL;
-    random_state = 7;
     for (int k = 0; k < 200; k++) {
         x[0] = x[1] = x[2] = NULL;
         td_tensor *want = NULL;
