@@ -373,7 +373,12 @@ runs nothing that lies in it. Elements are mapped where they can be.
   .pt, .pth (PyTorch, both forms)         tables, tensors, plain values
   .gguf                                   tensors by name, and the metadata         tide.io.write_gguf
   .t7 (Torch7, binary and ASCII)          tables, tensors, plain values
-  tables of numbers in text: tide.io.read_csv, write_csv
+  .csv, .tsv, .jsonl                      a tide.data.table (?tables)               write_csv
+  .png, .jpg                              uint8, (channels, height, width)          tide.io.write_png, write_jpeg
+  .wav                                    samples (channels, frames), and the rate  tide.io.write_wav
+  IDX (MNIST), CIFAR's batches            tensors
+  .tar                                    bytes by name                             tide.data.write_tar
+  a matrix of numbers in text: tide.io.read_csv
 
 > path = os.tmpname()
 > tide.io.write_gguf(path, {w = tide.eye(32)}, {types = "Q4_0", metadata = {layers = 2}})
