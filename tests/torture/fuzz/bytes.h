@@ -27,9 +27,9 @@ uint8_t bytes_choice(const uint8_t **data, size_t *size);
  * error that leaves it is broken: the code catches those that may be. Each target has one code. */
 void bytes_call_lua(const char *code, const uint8_t *data, size_t size, int choice);
 
-/* tide.load of a file of these bytes, mapped where `choice` is even: refused in one line that names the
- * call, or a value that can be used, and above 250 saved as well. A target that calls this calls no
- * other Lua. */
+/* tide.load of a file of these bytes, mapped where `choice` is even: refused in one line that names
+ * the call, or a value that can be used, and above 250 saved as well. A target that calls this
+ * calls no other Lua. */
 void bytes_load(const uint8_t *data, size_t size, int choice);
 
 /* A session that is made once. */

@@ -1,4 +1,5 @@
-/* fuzz_t7.c: tide.load of what Torch7 saved, in both forms, mapped and read; what it begins with is the file. */
+/* fuzz_t7.c: tide.load of what Torch7 saved, in both forms, mapped and read; what it begins with is
+ * the file. */
 #include "tests/torture/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -48,7 +48,8 @@ static const char load_code[] =
     "    if type(x) == 'table' and not seen[x] then\n"
     "        seen[x] = true\n"
     "        for key, value in pairs(x) do use(key, seen) use(value, seen) end\n"
-    "    elseif tide.is_tensor(x) and x:numel() < 100000 then\n" /* a stride of 0 makes many of one */
+    "    elseif tide.is_tensor(x) and x:numel() < 100000 then\n" /* a stride of 0 makes many of one
+                                                                  */
     "        x:detach():to_dense():sum()\n"
     "    end\n"
     "end\n"
