@@ -32,13 +32,15 @@ end
 
 return function(view, add)
     asked(view, add)
-    local count, cost = 0, 0
+    local count, cost, longest = 0, 0, 0
     for _, span in ipairs(view.spans) do
         local outer = view.spans[span.outer]
         if span.kind == "collector" and span.name ~= "collectgarbage" and not (outer and outer.kind == "collector") then
-            count, cost = count + 1, cost + span.stop - span.start
+            local spent = span.stop - span.start
+            count, cost, longest = count + 1, cost + spent, math.max(longest, spent)
         end
     end
+    cost = cost - longest -- one collection may sweep what earlier work left; nobody pays that again
     if count >= 2 * LEAST and cost > 0.15 * view.wall then
         local site, bytes = dearest(view)
         add { kind = "gc", site = site, line = nil, count = count, cost = cost,

@@ -163,6 +163,26 @@ t.test("traces_are_advised_on_without_a_replay", function()
     t.is_true(item and not item.measured, tostring(advice))
 end)
 
+t.test("garbage_that_earlier_work_left_is_not_the_programs", function()
+    local function program()
+        for _ = 1, 400 do
+            tide.rand(200, 100):relu():sum():item()
+        end
+    end
+    profiler.profile { program, with_stack = true }
+    advised.try(function(last)
+        do
+            local junk = {}
+            for k = 1, 300000 do
+                junk[k] = { k }
+            end
+        end
+        local advice = profiler.profile { program, with_stack = true }:advice()
+        t.is_true(not last or not advised.of_kind(advice, "gc"), tostring(advice))
+        return not advised.of_kind(advice, "gc")
+    end)
+end)
+
 t.test("pytorchs_traces_are_read_too", function()
     local path = os.tmpname()
     local file, events = assert(io.open(path, "w")), {}
