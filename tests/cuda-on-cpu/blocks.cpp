@@ -21,7 +21,20 @@ thread_local static char *shared_room; /* its end is a page that nobody may touc
 thread_local static char *shared_begin;
 constexpr size_t SHARED_ROOM = 232 << 10;
 
+/* Threads that come and go leave no room behind. */
+struct room_end {
+    ~room_end() {
+        if (!shared_room)
+            return;
+        ASAN_UNPOISON_MEMORY_REGION(shared_room, SHARED_ROOM);
+        munmap(shared_room, SHARED_ROOM + 4096);
+        shared_room = nullptr;
+    }
+};
+
 void begin_shared(size_t bytes) {
+    static thread_local room_end end;
+    (void)end;
     if (!shared_room) {
         void *map = mmap(nullptr, SHARED_ROOM + 4096, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

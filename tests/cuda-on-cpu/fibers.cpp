@@ -12,6 +12,7 @@
 #include <ucontext.h>
 #endif
 #ifdef TD_PLAYED_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef TD_PLAYED_TSAN
@@ -215,6 +216,36 @@ static fiber *new_fiber() {
     return f;
 }
 
+static void end_fiber(fiber *f) {
+#ifdef TD_PLAYED_ASAN
+    __asan_unpoison_memory_region(f->stack, STACK); /* what is mapped there next begins clean */
+#endif
+#ifdef TD_PLAYED_TSAN
+    __tsan_destroy_fiber(f->tsan);
+#endif
+    munmap(f->stack - GUARD, STACK + GUARD);
+    delete f;
+}
+
+/* Threads that come and go, as loaders' workers do, leave no fibers. */
+struct crew_end {
+    ~crew_end() {
+        if (mine)
+            for (fiber *f : mine->fibers)
+                end_fiber(f);
+        delete mine;
+        mine = nullptr;
+    }
+};
+
+static crew *crew_of_thread() {
+    static thread_local crew_end end;
+    (void)end;
+    if (!mine)
+        mine = new crew;
+    return mine;
+}
+
 /* ---- meetings ---- */
 
 static void release(crew *c, unsigned k) {
@@ -336,9 +367,7 @@ static void ended(crew *c, unsigned k) {
 }
 
 void run_block_together(const launch_shape &launch, uint64_t seed) {
-    if (!mine)
-        mine = new crew;
-    crew *c = mine;
+    crew *c = crew_of_thread();
     c->launch = &launch;
     c->turns.state = seed * 0x9E3779B97F4A7C15u + 1;
     c->n = c->live = launch.block.x * launch.block.y * launch.block.z;
