@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sodium.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -327,8 +328,39 @@ static int write_bytes(lua_State *L) {
     return 0;
 }
 
+/* _sha256(bytes): the digest of a uint8 tensor, 32 bytes as a string. */
+static int push_digest(lua_State *L) {
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    const td_tensor *x = tide_check_tensor(L, 1, "bytes");
+    luaL_argcheck(L, x->dtype == TD_U8 && x->contiguous, 1, "uint8 bytes in a row expected");
+    crypto_hash_sha256(digest, x->data, (unsigned long long)x->numel);
+    lua_pushlstring(L, (const char *)digest, sizeof digest);
+    return 1;
+}
+
+/* _make_folder(path): make it, and those around it, for this user alone; nil and why. */
+static int make_folder(lua_State *L) {
+    size_t len;
+    const char *path = luaL_checklstring(L, 1, &len);
+    char *copy = memcpy(lua_newuserdatauv(L, len + 1, 0), path, len + 1);
+    int code = 0;
+    for (char *at = copy + (len > 0); code == 0; at++)
+        if (*at == '/' || *at == '\0') {
+            char end = *at;
+            *at = '\0';
+            code = mkdir(copy, 0700) && errno != EEXIST;
+            *at = end;
+            if (end == '\0')
+                break;
+        }
+    lua_pushboolean(L, code == 0);
+    lua_pushstring(L, code ? strerror(errno) : NULL);
+    return 2;
+}
+
 void tide_open_bytes(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"_bytes", push_bytes}, {"_string", push_string}, {"_write", write_bytes}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_bytes", push_bytes},        {"_string", push_string},
+                                         {"_write", write_bytes},       {"_sha256", push_digest},
+                                         {"_make_folder", make_folder}, {NULL, NULL}};
     tide_set_functions(L, functions);
 }

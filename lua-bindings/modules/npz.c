@@ -120,13 +120,33 @@ static td_status read_array(td_tensor *bytes, td_tensor **out) {
     return status;
 }
 
+static entry check_entry(lua_State *L) {
+    entry e = {luaL_checkinteger(L, 2), luaL_checkinteger(L, 3), luaL_checkinteger(L, 4),
+               luaL_checkinteger(L, 5), (uLong)luaL_checkinteger(L, 6)};
+    luaL_argcheck(L, e.method == STORED || e.method == DEFLATED, 5, "neither stored nor deflated");
+    return e;
+}
+
+/* _zip_entry(path, at, packed, size, method, sum): its bytes, a uint8 tensor; nil and why. */
+static int read_bytes(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    entry e = check_entry(L);
+    tide_handle *packed = tide_push_handle(L), *bytes = tide_push_handle(L);
+    td_status status = load_entry(L, path, &e, packed, bytes);
+    if (status == TD_EINTR)
+        tide_raise(L);
+    if (status == TD_OK)
+        return 1;
+    lua_pushnil(L);
+    lua_pushstring(L, td_error_message());
+    return 2;
+}
+
 /* _npz_entry(path, at, packed, size, method, sum): an array; nil, why and whether it is whole but
  * of a dtype that Tide has not. */
 static int read_entry(lua_State *L) {
     const char *path = luaL_checkstring(L, 1);
-    entry e = {luaL_checkinteger(L, 2), luaL_checkinteger(L, 3), luaL_checkinteger(L, 4),
-               luaL_checkinteger(L, 5), (uLong)luaL_checkinteger(L, 6)};
-    luaL_argcheck(L, e.method == STORED || e.method == DEFLATED, 5, "neither stored nor deflated");
+    entry e = check_entry(L);
     tide_handle *packed = tide_push_handle(L), *bytes = tide_push_handle(L);
     tide_handle *out = tide_push_handle(L);
     td_status status = load_entry(L, path, &e, packed, bytes);
@@ -285,7 +305,9 @@ static int write_npz(lua_State *L) {
 }
 
 void tide_open_npz(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"_npz_entry", read_entry}, {"_npz_write", write_npz}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_npz_entry", read_entry},
+                                         {"_npz_write", write_npz},
+                                         {"_zip_entry", read_bytes},
+                                         {NULL, NULL}};
     tide_set_functions(L, functions);
 }

@@ -48,7 +48,7 @@ LIBRARIES = {
     "JSON": (("jansson",), ("jupyter-kernel/", "tests/")),
     "ZeroMQ": (("zmq",), ("jupyter-kernel/", "tests/")),
     "libpng": (("png.h",), ("lua-bindings/", "tests/")),
-    "libsodium": (("sodium",), ("jupyter-kernel/", "tests/")),
+    "libsodium": (("sodium",), ("jupyter-kernel/", "lua-bindings/", "tests/")),
     "sockets": (("sys/socket.h", "netinet/", "arpa/inet.h", "netdb.h"), ("jupyter-kernel/", "tests/")),
     "line editing": (("readline/", "editline/", "histedit.h"), ()),  # repl/edit/ is our own
     "terminals": (("termios.h", "curses.h"), ("repl/edit/", "repl/session/")),
