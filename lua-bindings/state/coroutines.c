@@ -32,6 +32,8 @@ static void close_failed(lua_State *L, lua_State *co, int index) {
     tide_mode_switch before = tide_modes_enter(L, index);
 #if LUA_VERSION_RELEASE_NUM >= 50406
     int status = lua_closethread(co, L);
+#elif LUA_VERSION_RELEASE_NUM == 50405 /* the only one whose function has this form */
+    int status = lua_resetthread(co, L);
 #else
     int status = lua_resetthread(co);
 #endif
