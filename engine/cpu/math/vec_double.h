@@ -536,7 +536,7 @@ static inline vd vd_gelu(vd x) {
     vd y = vd_erfc_parts(z, &more, square * 0.5, less * 0.5, &n);
     vd tail = vd_scaled(a * 0.5 * y, n);
     tail = vd_select((vl)(x == -(double)INFINITY), (vd){0} + (double)NAN, tail);
-    return vd_select((vl)(x < 0), (vd)((vl){0} + INT64_MIN), x) - tail;
+    return (vd)((vl)x & ~((vl)x >> 63 & INT64_MAX)) - tail; /* as vf_less_tail */
 }
 
 /* ---- tanh ---- */

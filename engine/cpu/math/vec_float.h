@@ -359,7 +359,9 @@ static inline vf vf_erf(vf x) {
 /* x times a function that rises from 0 to 1, by its tail at -|x|: the greater of x and 0, less
  * that. Of minus infinity it is NaN, as 0 times that is. */
 static inline vf vf_less_tail(vf x, vf tail) {
-    return vf_select((vi)(x < 0), (vf)((vi){0} + INT32_MIN), x) - tail;
+    /* of what is below 0 the sign alone, by bits: clang 15 takes a choice for a maximum, whose 0
+     * has either sign */
+    return (vf)((vi)x & ~((vi)x >> 31 & INT32_MAX)) - tail;
 }
 static inline vf vf_less_far_tail(vf x, vf tail) {
     return vf_less_tail(x, vf_select((vi)(x == -INFINITY), (vf){0} + NAN, tail));
