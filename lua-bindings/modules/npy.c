@@ -40,13 +40,7 @@ static int decode_npy(lua_State *L) {
     TIDE_CHECK(L, td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &size, &handle->tensor));
     memcpy(handle->tensor->data, bytes, held);
     td_status status = td_npy_read(handle->tensor, held, &at, &out->tensor);
-    if (status == TD_EINTR)
-        tide_raise(L);
-    if (status == TD_OK)
-        return 1;
-    lua_pushnil(L);
-    lua_pushstring(L, td_error_message());
-    return 2;
+    return tide_value_or_why(L, status);
 }
 
 /* _npy_encode(x): the bytes of a file that holds x, which lies row by row on the CPU. */

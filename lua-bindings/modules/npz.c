@@ -133,13 +133,7 @@ static int read_bytes(lua_State *L) {
     entry e = check_entry(L);
     tide_handle *packed = tide_push_handle(L), *bytes = tide_push_handle(L);
     td_status status = load_entry(L, path, &e, packed, bytes);
-    if (status == TD_EINTR)
-        tide_raise(L);
-    if (status == TD_OK)
-        return 1;
-    lua_pushnil(L);
-    lua_pushstring(L, td_error_message());
-    return 2;
+    return tide_value_or_why(L, status);
 }
 
 /* _npz_entry(path, at, packed, size, method, sum): an array; nil, why and whether it is whole but
@@ -152,14 +146,11 @@ static int read_entry(lua_State *L) {
     td_status status = load_entry(L, path, &e, packed, bytes);
     if (status == TD_OK)
         status = read_array(bytes->tensor, &out->tensor);
-    if (status == TD_EINTR)
-        tide_raise(L);
+    int n = tide_value_or_why(L, status);
     if (status == TD_OK)
-        return 1;
-    lua_pushnil(L);
-    lua_pushstring(L, td_error_message());
+        return n;
     lua_pushboolean(L, status == TD_EDTYPE);
-    return 3;
+    return n + 1;
 }
 
 /* ---- writing ---- */

@@ -165,6 +165,16 @@ int tide_raise(lua_State *L) {
     return tide_error(L, "%s", td_error_message());
 }
 
+int tide_value_or_why(lua_State *L, td_status status) {
+    if (status == TD_EINTR)
+        tide_raise(L);
+    if (status == TD_OK)
+        return 1;
+    lua_pushnil(L);
+    lua_pushstring(L, td_error_message());
+    return 2;
+}
+
 /* ---- memory ---- */
 
 void tide_free_memory(lua_State *L, tide_state *state) {

@@ -74,6 +74,9 @@ td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname);
 
 /* Raise the engine's error (or an interrupt) at the line of the user's code. */
 int tide_raise(lua_State *L);
+/* What a function gives that may fail: the value at the top of the stack; nil and the engine's
+ * message after an error. An interrupt is raised. How many there are. */
+int tide_value_or_why(lua_State *L, td_status status);
 /* In loops over much data: raises an interrupt that is requested, once in a thousand times. Nothing
  * may be owned. */
 static inline void tide_poll(lua_State *L, int64_t turn) {

@@ -61,6 +61,16 @@ local function license_of(metadata, text)
         or text and string.match(text, "^%s*([^\r\n]*[^%s])") or "not said"
 end
 
+-- The text of the licence in a package's dist-info, of which read_file(name) gives a file, nil where there is none.
+local function first_license(read_file)
+    for _, name in ipairs { "LICENSE", "LICENSE.txt", "licenses/LICENSE", "licenses/LICENSE.txt", "COPYING" } do
+        local text = read_file(name)
+        if text then
+            return text
+        end
+    end
+end
+
 local function head_of(metadata) return string.match(metadata, "^(.-)\r?\n\r?\n") or metadata end
 
 local function about(metadata, license, file)
@@ -178,14 +188,6 @@ local function entries_of(path, archive)
     return by_name, info or fail("package: '%s' is no wheel: it has no NAME.dist-info/METADATA", path)
 end
 
-local function license_entry(by_name, info)
-    for _, name in ipairs { "LICENSE", "LICENSE.txt", "licenses/LICENSE", "licenses/LICENSE.txt", "COPYING" } do
-        if by_name[info .. name] then
-            return by_name[info .. name]
-        end
-    end
-end
-
 local function read_wheel(path, sha256)
     if sha256 then
         local bytes <close> = tide._bytes(path, "package")
@@ -196,12 +198,12 @@ local function read_wheel(path, sha256)
     end
     local archive <const>, handle <close> = open_wheel(path)
     local by_name, info = entries_of(path, archive)
-    local package = about(entry_text(path, archive, by_name[info .. "METADATA"]), entry_text(path, archive, license_entry(by_name, info)), path)
+    local function text_of(name) return entry_text(path, archive, by_name[info .. name]) end
+    local package = about(text_of "METADATA", first_license(text_of), path)
     local listed = by_name[info .. "RECORD"] or fail("package: '%s' is no wheel: it has no RECORD", path)
     local digests = read_record(entry_text(path, archive, listed))
-    local record <close> = entry_bytes(path, archive, listed)
     local label = plain(package.name) .. "-" .. string.gsub(package.version, "[^%w.+-]", "_") .. "-"
-        .. string.sub(hexadecimal(tide._sha256(record)), 1, 8)
+        .. string.format("%08x", listed.sum)
     package.kind, package.path, package.files = "wheel", path, {}
     for name in pairs(by_name) do
         if string.sub(name, -1) ~= "/" then
@@ -240,10 +242,7 @@ end
 local function read_installed(folder, info)
     local path = folder .. "/" .. info
     local metadata = read(path .. "/METADATA") or fail("package: '%s' has no METADATA", path)
-    local license
-    for _, name in ipairs { "LICENSE", "LICENSE.txt", "licenses/LICENSE", "licenses/LICENSE.txt", "COPYING" } do
-        license = license or read(path .. "/" .. name)
-    end
+    local license = first_license(function(name) return read(path .. "/" .. name) end)
     local package = about(metadata, license, path)
     local _, files = read_record(read(path .. "/RECORD") or "")
     package.kind, package.path, package.files = "installed by pip", folder, files
