@@ -4,70 +4,12 @@ local tide = ...
 local onnx = {}
 
 local MAX_FIELDS, MAX_TEXT, SHOWN = 500000, 200, 8
-local Cut = setmetatable({}, { __name = "cut" })
+local protobuf = tide._require "onnx.protobuf"
+local Cut = protobuf.Cut
 
 local dtypes = { "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64",
     "uint32", "uint64", "complex64", "complex128", "bfloat16" }
 local foreign = { uint16 = true, string = true, uint32 = true, uint64 = true, complex64 = true, complex128 = true }
-
--- A walk over fields of the file between places; pieces of it are held.
-local function new_walk(file)
-    local walk = { left = MAX_FIELDS, held = "", from = 0 }
-    local function byte(at)
-        local k = at - walk.from + 1
-        if k < 1 or k > #walk.held then
-            walk.held, walk.from, k = file.read(at, 1 << 16), at, 1
-        end
-        return string.byte(walk.held, k) or error(Cut, 0)
-    end
-
-    local function varint(at, stop)
-        local value = 0
-        for k = 0, 9 do
-            if at >= stop then
-                error(Cut, 0)
-            end
-            local b = byte(at)
-            value, at = value | (b & 127) << 7 * k, at + 1
-            if b < 128 then
-                return value, at
-            end
-        end
-        error(Cut, 0)
-    end
-    walk.varint = varint
-
-    -- visit(number, kind, value, at, stop): varints by value, all else by its place.
-    function walk.fields(at, stop, visit)
-        while at < stop do
-            walk.left = walk.left - 1
-            if walk.left < 0 then
-                walk.stopped = true
-                return
-            end
-            local key
-            key, at = varint(at, stop)
-            local kind, value = key & 7, nil
-            local last = at
-            if kind == 0 then
-                value, last = varint(at, stop)
-            elseif kind == 1 or kind == 5 then
-                last = at + (kind == 1 and 8 or 4)
-            elseif kind == 2 then
-                value, at = varint(at, stop)
-                last = at + value
-            end
-            if kind > 5 or kind == 3 or kind == 4 or key >> 3 == 0 or last < at or last > stop then
-                error(Cut, 0)
-            end
-            visit(key >> 3, kind, value, at, last)
-            at = last
-        end
-    end
-
-    function walk.text(at, stop) return (file.read(at, math.min(stop - at, MAX_TEXT))) end
-    return walk
-end
 
 local function read_sizes(walk, at, stop)
     local sizes = {}
@@ -75,7 +17,7 @@ local function read_sizes(walk, at, stop)
         if number == 1 and #sizes < 64 then
             local size = "?"
             walk.fields(a, b, function(field, kind, value, c, d)
-                size = field == 1 and kind == 0 and value or field == 2 and walk.text(c, d) or size
+                size = field == 1 and kind == 0 and value or field == 2 and walk.text(c, d, MAX_TEXT) or size
             end)
             sizes[#sizes + 1] = size
         end
@@ -88,7 +30,7 @@ local function read_value(walk, at, stop)
     local name, dtype, sizes = "?", "?", {}
     walk.fields(at, stop, function(number, _, _, a, b)
         if number == 1 then
-            name = walk.text(a, b)
+            name = walk.text(a, b, MAX_TEXT)
         elseif number == 2 then
             walk.fields(a, b, function(field, kind, _, c, d)
                 if field == 1 and kind == 2 then
@@ -115,7 +57,7 @@ local function read_weight(walk, model, at, stop)
         elseif number == 2 and kind == 0 then
             dtype = dtypes[value] or "type " .. value
         elseif number == 8 then
-            name = walk.text(a, b)
+            name = walk.text(a, b, MAX_TEXT)
         elseif number == 14 then
             outside = value == 1
         end
@@ -127,12 +69,29 @@ local function read_weight(walk, model, at, stop)
     end
 end
 
+-- Nodes whose operators tide.onnx has not.
+local function count_operator(walk, model, at, stop)
+    local name, domain = "?", ""
+    walk.fields(at, stop, function(number, kind, _, a, b)
+        if number == 4 and kind == 2 then
+            name = walk.text(a, b, MAX_TEXT)
+        elseif number == 7 and kind == 2 then
+            domain = walk.text(a, b, MAX_TEXT)
+        end
+    end)
+    name = (domain == "" or domain == "ai.onnx") and name or domain .. "." .. name
+    if not tide._require("onnx.operators")[name] then
+        model.unknown[name] = (model.unknown[name] or 0) + 1
+    end
+end
+
 local function read_graph(walk, model, at, stop)
     walk.fields(at, stop, function(number, kind, _, a, b)
         if number == 2 and kind == 2 then
-            model.name = walk.text(a, b)
+            model.name = walk.text(a, b, MAX_TEXT)
         elseif number == 1 then
             model.nodes = model.nodes + 1
+            count_operator(walk, model, a, b)
         elseif number == 5 then
             read_weight(walk, model, a, b)
         elseif (number == 11 or number == 12) and kind == 2 then
@@ -147,7 +106,7 @@ local function read_model(walk, model, size)
         if number == 1 and kind == 0 then
             model.version = value
         elseif number == 2 and kind == 2 then
-            model.producer = walk.text(a, b)
+            model.producer = walk.text(a, b, MAX_TEXT)
         elseif number == 7 and kind == 2 then
             model.graph = true
             read_graph(walk, model, a, b)
@@ -161,8 +120,8 @@ end
 
 -- The model, and whether it ends too early.
 local function look_at(file)
-    local walk = new_walk(file)
-    local model = { weights = tide._require("doctor.arrays").new_list(), inputs = {}, outputs = {}, foreign = {}, nodes = 0, outside = 0 }
+    local walk = protobuf.walk(file.read, MAX_FIELDS)
+    local model = { weights = tide._require("doctor.arrays").new_list(), inputs = {}, outputs = {}, foreign = {}, unknown = {}, nodes = 0, outside = 0 }
     local ok, problem = pcall(read_model, walk, model, file.size)
     if not ok and problem ~= Cut then
         error(problem, 0)
@@ -176,12 +135,12 @@ function onnx.is_model(file)
     if not string.find(file.read(0, 2), "^\x08[\1-\x20]") then
         return false
     end
-    local walk, fields, told = new_walk(file), 0, nil
+    local walk, fields, told = protobuf.walk(file.read, MAX_FIELDS), 0, nil
     pcall(walk.fields, 0, file.size, function(number, kind, _, at, stop)
         fields = fields + 1
         if number > 1 and not told then
             told = (number <= 8 or number == 14 or number == 20 or number == 25) and (kind == 2 or number == 5)
-                and (kind == 0 or number == 6 or number == 7 or number == 8 or string.find(walk.text(at, stop), "^[%g ]*$") ~= nil)
+                and (kind == 0 or number == 6 or number == 7 or number == 8 or string.find(walk.text(at, stop, MAX_TEXT), "^[%g ]*$") ~= nil)
         end
         if told == false or fields > 20 then
             error(Cut, 0)
@@ -217,7 +176,16 @@ function onnx.tell(file, out)
     elseif model.stopped then
         out.note("fields", "more than %d: no more were looked at", MAX_FIELDS)
     end
-    out.note("reading", "Tide runs no ONNX: in Python, onnx.numpy_helper.to_array and safetensors.numpy.save_file for the weights")
+    local names = {}
+    for name, count in pairs(model.unknown) do
+        names[#names + 1] = string.format("%s (%d)", name, count)
+    end
+    table.sort(names, tide._before)
+    if #names > 0 then
+        out.problem("operators", "not there, unless they are functions of the model: " .. table.concat(names, ", ", 1, math.min(#names, SHOWN)))
+    elseif model.graph and not cut then
+        out.ok("reading", "tide.onnx.load runs it")
+    end
 end
 
 return onnx
