@@ -2,7 +2,7 @@
  * bit: values, writes, views, lists, gradients; on other sizes than they were traced with, from
  * several threads, and where memory runs out. */
 #include "engine/autograd/autograd.h"
-#include "engine/script/passes.h"
+#include "engine/script/passes/passes.h"
 #include "engine/script/run.h"
 #include "engine/script/trace.h"
 #include "engine/td.h"

@@ -1,5 +1,5 @@
-/* pass_dead.c: dead code. */
-#include "engine/script/passes.h"
+/* dead.c: dead code. */
+#include "engine/script/passes/passes.h"
 
 /* Does it do more than make its outputs: write an argument, draw numbers, refuse elements? */
 static bool acts(const td_ir_node *node) {

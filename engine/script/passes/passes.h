@@ -5,11 +5,11 @@
 
 #include "engine/script/ir.h"
 
-/* pass_fuse.c: neighbouring pointwise operators whose results have one shape, as far as types say,
+/* fuse.c: neighbouring pointwise operators whose results have one shape, as far as types say,
  * become a prim::FusionGroup. */
 td_status td_pass_fuse(td_ir_graph *g) TD_MUST_CHECK;
 
-/* pass_dead.c: nodes are taken out that nobody reads and that write and draw nothing. */
+/* dead.c: nodes are taken out that nobody reads and that write and draw nothing. */
 td_status td_pass_dead(td_ir_graph *g) TD_MUST_CHECK;
 
 #endif

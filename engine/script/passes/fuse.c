@@ -1,11 +1,11 @@
-/* pass_fuse.c: runs of pointwise operators become groups.
+/* fuse.c: runs of pointwise operators become groups.
  *
  * A run is of nodes that follow one another, so nothing is reordered; what keeps them apart and
  * could stand before (constants) is moved there first.
  */
 #include "engine/core/memory.h"
 #include "engine/script/kernel.h"
-#include "engine/script/passes.h"
+#include "engine/script/passes/passes.h"
 
 #include <string.h>
 
