@@ -47,7 +47,7 @@
 #include "engine/ops/language/schema.h"
 #include "engine/ops/op.h"
 #include "engine/script/boxes.h"
-#include "engine/script/function.h"
+#include "engine/script/scripted.h"
 #include "engine/script/ir.h"
 #include "engine/script/passes/passes.h"
 #include "engine/script/scalars.h"
