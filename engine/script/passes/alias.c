@@ -147,7 +147,8 @@ static bool is_known_kind(const td_ir_node *node) {
 static void join_operator(td_alias_info *a, const td_ir_node *node) {
     const td_op *op = node->op;
     bool writes = node->inplace || op->flags & TD_OP_INPLACE_ONLY;
-    bool fresh = !(op->flags & TD_OP_VIEW) && (op->pointwise || op->kernel);
+    bool view = op->flags & (TD_OP_VIEW | TD_OP_TURNS) && !writes;
+    bool fresh = !view && (op->pointwise || op->kernel);
     for (int k = 0; k < node->ninputs; k++)
         if (writes_argument(node, k))
             mark(a, node->inputs[k], true, false, false);
@@ -155,9 +156,9 @@ static void join_operator(td_alias_info *a, const td_ir_node *node) {
         for (int k = 0; k < node->ninputs; k++) {
             if (writes && k == 0) /* it is that tensor */
                 join_both(a, node->outputs[j], node->inputs[0]);
-            else if (op->flags & TD_OP_VIEW && !writes && k == 0)
+            else if (view && k == 0)
                 join(a, MEMORY, node->outputs[j], node->inputs[0]);
-            else if (!fresh && !writes && !(op->flags & TD_OP_VIEW))
+            else if (!fresh && !writes && !view)
                 join_both(a, node->outputs[j], node->inputs[k]);
         }
     for (int j = 1; j < node->noutputs && !fresh; j++)
@@ -320,11 +321,13 @@ bool td_alias_may_replace(const td_alias_info *a, const td_ir_value *from, const
         return false;
     if (old == now) { /* it shares memory as it is: they become one tensor */
         const class_facts *p = facts_of(a, IDENTITY, from), *q = facts_of(a, IDENTITY, to);
-        return p == q || !(p->leaves && (q->leaves || q->comes_in));
+        return !(p->leaves && (q->leaves || q->comes_in));
     }
     return !(old->leaves && (now->leaves || now->comes_in));
 }
 
 void td_alias_join(td_alias_info *a, const td_ir_value *from, const td_ir_value *to) {
+    if (index_of(a, to) < 0 && !add_value(a, to)) /* it stays unknown then */
+        return;
     join_both(a, to, from);
 }

@@ -8,7 +8,7 @@
 
 bool td_ir_type_is_whole(const td_ir_type *type) {
     if (type->kind != TD_IR_TENSOR || type->dtype == TD_DTYPE_NONE || !type->placed ||
-        type->n < 0 || type->n > TD_MAX_DIMS || !type->strides || (type->n && !type->sizes))
+        type->n < 0 || type->n > TD_MAX_DIMS || (type->n && (!type->strides || !type->sizes)))
         return false;
     for (int d = 0; d < type->n; d++)
         if (type->sizes[d] == TD_IR_UNKNOWN || type->strides[d] == TD_IR_UNKNOWN)
@@ -158,7 +158,9 @@ static int8_t grad_of(const td_ir_node *node, const td_tensor *made) {
         return made->requires_grad ? 1 : TD_IR_UNKNOWN;
     for (int k = 0; k < node->ninputs; k++) {
         const td_ir_type *type = node->inputs[k]->type;
-        bool holds = type->kind == TD_IR_TENSOR || type->kind >= TD_IR_LIST;
+        bool numbers = type->kind == TD_IR_LIST && type->parts[0]->kind != TD_IR_TENSOR &&
+                       type->parts[0]->kind < TD_IR_ANY;
+        bool holds = (type->kind == TD_IR_TENSOR || type->kind >= TD_IR_ANY) && !numbers;
         if (holds && !(type->kind == TD_IR_TENSOR && type->requires_grad == 0))
             return TD_IR_UNKNOWN;
     }
