@@ -138,13 +138,14 @@ static td_ir_value *argument(maker *m, td_ir_block *block, const td_param *param
     }
 }
 
-static int types_of(const td_ir_node *draft, const td_op *op, const td_inferred *made,
+static int types_of(const td_op *op, const td_inferred *made,
                     const td_ir_type *types[TD_MAX_RESULTS], td_ir_graph *g) {
     const td_ir_type *tensor = td_ir_simple_type(TD_IR_TENSOR);
-    (void)draft;
     if (op->result_type == TD_RESULT_TENSOR) {
         for (int k = 0; k < op->nresults; k++)
-            types[k] = made->types[k] ? made->types[k] : tensor;
+            types[k] = made->types[k] ? made->types[k] : td_ir_simple_type(TD_IR_NONE);
+        if (op->nresults == 1)
+            types[0] = made->types[0] ? made->types[0] : tensor;
         return op->nresults;
     }
     types[0] = op->result_type == TD_RESULT_TENSORS ? td_ir_type_of_parts(g, TD_IR_LIST, 1, &tensor)
@@ -189,9 +190,10 @@ static void add_operator(maker *m, td_ir_block *block) {
         return;
     td_inferred made = infer(op, inplace, block, inputs);
     bool by_elements = op->flags & TD_OP_BY_ELEMENTS || op->result_type == TD_RESULT_BOOL;
-    if ((!made.exact && !by_elements && pick(m, 12)) || !is_small(&made))
+    if ((!made.exact && pick(m, by_elements ? 10 : 400)) || !is_small(&made) ||
+        (!made.exact && op->nresults > 1)) /* some of which may not be made */
         return;
-    int n = types_of(NULL, op, &made, types, m->graph);
+    int n = types_of(op, &made, types, m->graph);
     td_ir_node *node = td_ir_append(block, TD_IR_OPERATOR, op->nparams, inputs, n, types);
     if (!node)
         return;
@@ -277,7 +279,7 @@ static void add_loop(maker *m, td_ir_block *block, int depth) {
 }
 
 static void add_nodes(maker *m, td_ir_block *block, int n, int depth) {
-    for (int made = 0, tries = 0; made < n && tries < 60 * n && !m->graph->failed; tries++) {
+    for (int made = 0, tries = 0; made < n && tries < 200 * n && !m->graph->failed; tries++) {
         int before = m->ntensors;
         int kind = depth < MOST_DEPTH ? pick(m, 160) : 2;
         if (kind == 0)
@@ -323,7 +325,7 @@ td_ir_graph *random_graph(uint64_t seed) {
     if (!m.graph)
         return NULL;
     add_inputs(&m);
-    add_nodes(&m, m.graph->block, 4 + pick(&m, 12), 0);
+    add_nodes(&m, m.graph->block, 6 + pick(&m, 20), 0);
     int n = 1 + pick(&m, 4);
     for (int k = 0; k < n; k++)
         outputs[k] = m.tensors[m.ntensors - 1 - pick(&m, m.ntensors < 8 ? m.ntensors : 8)];

@@ -63,6 +63,22 @@ static void clear(arguments *a) {
         td_free(a->list[k]);
 }
 
+/* Uninitialised; with strides in as much memory as they reach. */
+static td_status make_tensor(const td_meta *meta, td_tensor **out) {
+    td_tensor *memory;
+    int64_t span = 1;
+    if (!meta->strided)
+        return td_tensor_from_meta(meta, out);
+    for (int d = 0; d < meta->ndim; d++)
+        span = meta->sizes[d] ? span + (meta->sizes[d] - 1) * meta->strides[d] : span;
+    td_status status = td_tensor_empty(meta->dtype, meta->device, 1, &span, &memory);
+    if (status)
+        return status;
+    status = td_tensor_view(memory, meta->ndim, meta->sizes, meta->strides, 0, out);
+    td_release(memory);
+    return status;
+}
+
 static td_tensor *stand_in(arguments *a, const td_ir_type *type, const guess *with) {
     if (type->kind != TD_IR_TENSOR || type->dtype == TD_DTYPE_NONE || type->n > TD_MAX_DIMS ||
         a->ntensors == MOST_TENSORS)
@@ -81,7 +97,7 @@ static td_tensor *stand_in(arguments *a, const td_ir_type *type, const guess *wi
     }
     a->guessed |= type->n < 0;
     td_tensor *made = NULL;
-    if (td_tensor_from_meta(&meta, &made))
+    if (make_tensor(&meta, &made))
         return NULL;
     return a->tensors[a->ntensors++] = made;
 }

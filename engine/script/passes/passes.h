@@ -60,6 +60,10 @@ td_status td_pass_run(td_ir_graph *g, const td_pass *pass, const td_passes_optio
 td_status td_passes_run(td_ir_graph *g, const td_passes_options *options,
                         td_pass_log *log) TD_MUST_CHECK;
 
+/* The passes that td_passes_run runs, one after the other, rounds written out (it leaves out those
+ * that would change nothing any more): into a list with room for so many; how many there are. */
+int td_passes_sequence(const td_passes_options *options, int room, const td_pass **list);
+
 /* What each of them does is said in the table (passes.c). */
 td_status td_pass_types(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
 td_status td_pass_fold(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
