@@ -6,6 +6,7 @@
 #include "tests/script/random_graph.h"
 
 #include "engine/script/passes/node_infer.h"
+#include "engine/script/scalars.h"
 
 #include <string.h>
 
@@ -210,6 +211,32 @@ static void add_operator(maker *m, td_ir_block *block) {
         see(m, node->outputs[k]);
 }
 
+/* ---- numbers ---- */
+
+/* An operator on ints (i), bools (b) and what tensors (t) are. */
+static void add_scalar(maker *m, td_ir_block *block) {
+    static const struct {
+        const char *name, *takes;
+    } rows[] = {
+        {"add", "ii"},       {"sub", "ii"},     {"mul", "ii"},    {"floordiv", "ii"},
+        {"remainder", "ii"}, {"lt", "ii"},      {"eq", "ii"},     {"max", "ii"},
+        {"neg", "i"},        {"__and__", "bb"}, {"__not__", "b"}, {"size", "ti"},
+        {"dim", "t"},        {"len", "t"},      {"numel", "t"},   {"is_floating_point", "t"}};
+    td_ir_value *inputs[2] = {NULL, NULL};
+    int k = pick(m, (int)(sizeof rows / sizeof *rows)), n = (int)strlen(rows[k].takes);
+    for (int j = 0; j < n; j++)
+        inputs[j] = rows[k].takes[j] == 'b'   ? any_of(m, m->bools, m->nbools)
+                    : rows[k].takes[j] == 't' ? any_of(m, m->tensors, m->ntensors)
+                                              : number(m, block, true);
+    const td_scalar *row = td_scalar_find(rows[k].name, strlen(rows[k].name), n, inputs);
+    const td_ir_type *type = row ? td_scalar_result(row, m->graph, n, inputs) : NULL;
+    td_ir_node *node = type ? td_ir_append(block, TD_IR_SCALAR, n, inputs, 1, &type) : NULL;
+    if (!node)
+        return;
+    node->scalar = row;
+    see(m, node->outputs[0]);
+}
+
 /* ---- blocks ---- */
 
 static void add_nodes(maker *m, td_ir_block *block, int n, int depth);
@@ -281,11 +308,13 @@ static void add_loop(maker *m, td_ir_block *block, int depth) {
 static void add_nodes(maker *m, td_ir_block *block, int n, int depth) {
     for (int made = 0, tries = 0; made < n && tries < 200 * n && !m->graph->failed; tries++) {
         int before = m->ntensors;
-        int kind = depth < MOST_DEPTH ? pick(m, 160) : 2;
+        int kind = pick(m, 160) + (depth < MOST_DEPTH ? 0 : 2);
         if (kind == 0)
             add_if(m, block, depth);
         else if (kind == 1)
             add_loop(m, block, depth);
+        else if (kind < 6)
+            add_scalar(m, block);
         else
             add_operator(m, block);
         made += m->ntensors != before;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const td_pass passes[] = {
+    {"inline", "Calls of short functions give way to what these do.", false, td_pass_inline},
     {"types", "What is known of the inputs tells dtypes, shapes and strides of all values.", false,
      td_pass_types},
     {"fold", "Operators of constants are computed once, now.", false, td_pass_fold},
@@ -31,7 +32,7 @@ enum {
     PASSES = sizeof passes / sizeof *passes,
     /* run again and again, from the first to the last of these, for so many rounds at most */
     FIRST_REPEATED = 0,
-    LAST_REPEATED = 7,
+    LAST_REPEATED = 8,
     ROUNDS = 4
 };
 static const char once[] = "unroll"; /* what it leaves would be unrolled again */
