@@ -2,6 +2,7 @@
 #include "engine/cpu/cpu.h"
 
 #include "engine/core/allocator.h"
+#include "engine/cpu/code/code.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/product/blas.h"
 
@@ -62,6 +63,7 @@ const td_backend td_cpu_backend = {.name = "cpu",
                                    .count = count,
                                    .allocate = allocate,
                                    .release = release,
+                                   .stop = td_code_stop,
                                    .empty_cache = empty_cache,
                                    .cache_counts = cache_counts,
                                    .copy = copy,
