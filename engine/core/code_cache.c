@@ -291,7 +291,7 @@ static bool write_file(const path *p, const char *kind, td_code_key key, const v
     snprintf(whole, sizeof whole, "%s/%s", p->text, name);
     bool done = td_draft_open(whole, &draft) == TD_OK &&
                 td_draft_write(draft, &h, sizeof h) == TD_OK &&
-                td_draft_write(draft, bytes, n) == TD_OK && td_draft_commit(draft) == TD_OK;
+                td_draft_write(draft, bytes, n) == TD_OK && td_draft_replace(draft) == TD_OK;
     td_draft_close(draft);
     return done;
 }
