@@ -25,8 +25,8 @@
 #include <time.h>
 
 enum {
-    SLOTS = 2048, /* a power of two */
-    ENTRIES = 768,
+    SLOTS = 8192, /* a power of two */
+    ENTRIES = 4096,
     PROBES = 16,
     RUN = 4096,      /* additions of an element that a run counts for by itself */
     STACK = 8 << 20, /* of the thread: the compiler's recursion */
@@ -388,7 +388,7 @@ static void look_at(entry *e) {
         in_place += td_code_in_place(
             from != to && step->primitive == TD_PW_copy ? -1 : step->primitive, from, to, true);
     }
-    bool wanted = in_place >= 2 || when_to_make() == TD_CODE_NOW;
+    bool wanted = in_place > 0 || when_to_make() == TD_CODE_NOW;
     if (!wanted || td_code_write(&e->form, td_cpu->name, NULL)) {
         atomic_store(&e->state, REFUSED);
         atomic_fetch_add(&td_code_counts.refused, 1);

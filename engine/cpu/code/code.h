@@ -20,7 +20,7 @@ typedef struct td_code {
  * how many are going to be run. Never waits, but where TIDE_CODE=now. Any thread. */
 const td_code *td_code_find(const td_code_form *form, int64_t elements);
 
-/* Is code to be asked for where so many elements are going to be run? */
+/* Is code to be asked for where so many elements are going to be run? (Of 0: always.) */
 bool td_code_wanted(int64_t elements);
 
 typedef enum td_code_when { TD_CODE_NEVER, TD_CODE_NOW, TD_CODE_LATER } td_code_when;

@@ -159,8 +159,8 @@ static void note_needed(td_code_values *v, int noutputs) {
             v->values[v->values[k].src[s]].needed = true;
 }
 
-/* Elements that are widened on their way in are not in memory as a call reads them. (A conversion
- * reads no single elements.) */
+/* Elements that are widened on their way in are not in memory as a call reads them. (Loops of one
+ * operand, and conversions, read no single elements: those stand in buffers for them.) */
 static bool must_keep_load(const td_code_form *form, const td_code_value *x) {
     return x->kind == TD_CODE_LOAD && form->narrow != TD_DTYPE_NONE;
 }
@@ -177,7 +177,7 @@ static bool choose_buffers(const td_code_form *form, td_code_values *v) {
             const td_code_value *from = &v->values[x->src[s]];
             bool later = from->arity > 0 && from->passage < x->passage;
             bool read = x->kind == TD_CODE_CALLED &&
-                        (from->arity > 0 || x->primitive < 0 || must_keep_load(form, from));
+                        (from->arity > 0 || x->arity == 1 || must_keep_load(form, from));
             if (later || read)
                 fits &= keep(v, x->src[s]);
         }

@@ -560,7 +560,7 @@ static td_status lay_lists(job *j, int64_t *items) {
         *items += p->reduces ? (w->numel + PIECE - 1) / PIECE : w->numel;
         elements += w->numel;
     }
-    if (p->nsteps > 1 && (elements >= TD_LIMIT(POINTWISE_CHAIN) || td_code_wanted(elements)))
+    if (p->nsteps > 1 && (elements >= TD_LIMIT(POINTWISE_CHAIN) || td_code_wanted(0)))
         td_chain_make(&j->chain, p, j->compute, find_numbers(j),
                       j->nlists != 1 || j->walks->ndim != 1, elements, find_fetched(j, elements),
                       find_narrow(j));
@@ -718,6 +718,9 @@ td_status td_cpu_pointwise(const td_pointwise_plan *plan) {
         if (source && source->storage != out->storage && td_cpu_turns_first(out, source))
             return td_cpu_turn_first(out, source);
     }
+    if (program->nsteps > 1 && (!plan->outs || plan->nlists == 1) && !plan->nshared &&
+        td_pointwise_as_code(program, compute, operands, outs))
+        return TD_OK;
     job j = {.program = program,
              .compute = compute,
              .nlists = plan->outs ? plan->nlists : 1,

@@ -2,11 +2,11 @@
  * and what making the code costs.
  *
  *   bench_code            nanoseconds of a call, the two taking turns, the least of each
- *   bench_code making     milliseconds of loading LLVM, of the first, the second code, of one from a
- *                         file (XDG_CACHE_HOME should name an empty folder)
+ *   bench_code making     milliseconds of loading LLVM, of the first, the second code, of one from
+ * a file (XDG_CACHE_HOME should name an empty folder)
  */
-#include "engine/core/code_cache.h"
 #include "engine/cpu/code/code.h"
+#include "engine/core/code_cache.h"
 #include "engine/cpu/code/llvm.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/pointwise/chain.h"
@@ -30,18 +30,21 @@ typedef struct bench {
     "out = out * y; out = out * x; out = out * y; out = out * x"
 static const bench benches[] = {
     {"ten multiplications", TEN, "out x y", 3},
-    {"gelu (tanh)",
-     "out = 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))", "out x", 2},
+    {"gelu (tanh)", "out = 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))",
+     "out x", 2},
     {"sigmoid chain", "out = x * sigmoid(x * y + z) + y * (1 - sigmoid(x))", "out x y z", 4},
     {"tanh exp chain", "out = tanh(x + y) * exp(0 - x * x) + y", "out x y", 3},
-    {"Adam", "m = m + weight * (g - m); v = v * beta2 + keep * g * g; "
-             "p = p + rate * m / (sqrt(v) + eps)",
+    {"Adam",
+     "m = m + weight * (g - m); v = v * beta2 + keep * g * g; "
+     "p = p + rate * m / (sqrt(v) + eps)",
      "p g m v rate weight beta2 keep eps", 4},
     {"Adam, clipped",
-     "c = minimum(maximum(g, 0 - most), most); m = m + weight * (c - m); v = v * beta2 + keep * c * c; "
+     "c = minimum(maximum(g, 0 - most), most); m = m + weight * (c - m); v = v * beta2 + keep * c "
+     "* c; "
      "p = p * shrink + rate * m / (sqrt(v) + eps)",
      "p g m v rate weight beta2 keep eps most shrink", 4},
-    {"comparison and choice", "out = where(x > y, x * 2, where(x < 0 - y, y - x, x + y)) * y", "out x y", 3},
+    {"comparison and choice", "out = where(x > y, x * 2, where(x < 0 - y, y - x, x + y)) * y",
+     "out x y", 3},
 };
 
 static void must(td_status status) {
@@ -119,8 +122,8 @@ static void compare(const bench *b, td_dtype dtype, int64_t n) {
         program = a < program ? a : program;
         code = c < code ? c : code;
     }
-    printf("%-24s %-9s %8d %12.1f %12.1f %6.2f %s\n", b->name, td_dtype_name(dtype), (int)n, program,
-           code, program / code,
+    printf("%-24s %-9s %8d %12.1f %12.1f %6.2f %s\n", b->name, td_dtype_name(dtype), (int)n,
+           program, code, program / code,
            td_chain_takes(m.program, dtype) &&
                    td_chain_fused(m.program, dtype, ~(uint64_t)0, (td_narrow){0})
                ? "compiled with Tide"
@@ -162,7 +165,8 @@ int main(int argc, char **argv) {
         time_making();
         return 0;
     }
-    printf("%-24s %-9s %8s %12s %12s %6s\n", "", "", "elements", "program, ns", "code, ns", "ratio");
+    printf("%-24s %-9s %8s %12s %12s %6s\n", "", "", "elements", "program, ns", "code, ns",
+           "ratio");
     for (size_t k = 0; k < sizeof benches / sizeof *benches; k++)
         for (int d = 0; d < 3; d++)
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
