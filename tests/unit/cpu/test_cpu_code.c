@@ -153,6 +153,8 @@ static void check_lengths(int primitive, td_dtype dtype, bool *code) {
     if (!p)
         return;
     for (int64_t n = 0; n < LENGTHS + 3; n++) {
+        if (n == 1 && dtype != TD_F32)
+            continue; /* single elements are numbers, for which code is made anew */
         int64_t size = n < LENGTHS ? n : n == LENGTHS ? 255 : n == LENGTHS + 1 ? 1031 : 4099;
         td_tensor *x[OPERANDS];
         td_operand operands[OPERANDS];
