@@ -24,6 +24,14 @@ enum {
 
 td_code_counters td_code_counts;
 
+td_code_tally td_code_tally_now(void) {
+    return (td_code_tally){.compiled = atomic_load(&td_code_counts.compiled),
+                           .loaded = atomic_load(&td_code_counts.loaded),
+                           .refused = atomic_load(&td_code_counts.refused),
+                           .runs = atomic_load(&td_code_counts.runs),
+                           .microseconds = atomic_load(&td_code_counts.microseconds)};
+}
+
 /* What a file begins with. */
 typedef struct header {
     char magic[8];
@@ -231,7 +239,7 @@ static int by_use(const void *a, const void *b) {
 static int64_t remove_files(int folder, int64_t most, int64_t left) {
     td_list files;
     int64_t removed = 0, bytes = list_files(folder, &files);
-    if (bytes > most) {
+    if (bytes > most && files.n > 0) {
         kept *all = files.items;
         qsort(all, (size_t)files.n, sizeof *all, by_use);
         for (int k = 0; k < files.n && bytes > left; k++) {

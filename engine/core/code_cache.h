@@ -40,13 +40,18 @@ void td_code_cache_look(td_code_cache_facts *facts);
 /* Remove all files; those that are in use stay loaded. The number of them. */
 int64_t td_code_cache_clear(void);
 
-/* Since the process began. */
+/* What became of code since the process began. */
+typedef struct td_code_tally {
+    int64_t compiled, loaded; /* kernels made by a compiler, or read from the cache */
+    int64_t refused;          /* programs that stay programs */
+    int64_t runs;             /* programs that ran as code */
+    int64_t microseconds;     /* of compiling and reading, on a thread of its own */
+} td_code_tally;
+td_code_tally td_code_tally_now(void);
+
+/* The same, for those who count. */
 typedef struct td_code_counters {
-    atomic_llong compiled;     /* kernels made by a compiler, */
-    atomic_llong loaded;       /* or read from the cache */
-    atomic_llong refused;      /* programs that stay programs */
-    atomic_llong runs;         /* programs that ran as code */
-    atomic_llong microseconds; /* of compiling and reading */
+    atomic_llong compiled, loaded, refused, runs, microseconds;
 } td_code_counters;
 extern td_code_counters td_code_counts;
 

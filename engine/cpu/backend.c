@@ -17,6 +17,7 @@ static td_backend_facts describe(int index) {
 
 static td_status start(void) {
     td_blas_prepare();
+    td_code_start();
     return td_cpu_choose();
 }
 

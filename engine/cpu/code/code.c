@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     SLOTS = 8192, /* a power of two */
@@ -49,9 +50,9 @@ static _Atomic(entry *) slots[SLOTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int nentries;
-static entry *waiting, **last = &waiting;
+static entry *waiting, **last = &waiting, *making;
 static pthread_t maker;
-static bool works, ends, busy, compiler_lost;
+static bool works, ends, compiler_lost;
 
 static atomic_int known_when; /* plus 1; 0: not yet */
 
@@ -66,6 +67,16 @@ static td_code_when when_to_make(void) {
         atomic_store_explicit(&known_when, is, memory_order_relaxed);
     }
     return (td_code_when)(is - 1);
+}
+
+static const char *other_isa;
+
+void td_code_set_isa(const char *name) {
+    other_isa = name;
+}
+
+static const char *isa(void) {
+    return other_isa ? other_isa : td_cpu->name;
 }
 
 void td_code_set_when(td_code_when when) {
@@ -126,7 +137,7 @@ typedef struct kept {
 static td_code_key key_of(const td_code_text *text) {
     td_code_key key = {{FORM, sizeof(void *)}};
     key = td_code_key_add(key, td_version(), strlen(td_version()));
-    key = td_code_key_add(key, td_cpu->name, strlen(td_cpu->name));
+    key = td_code_key_add(key, isa(), strlen(isa()));
 #if defined(__aarch64__)
     key = td_code_key_add(key, "aarch64", 7);
 #endif
@@ -150,7 +161,7 @@ static kept *compile(const td_code_text *text, size_t *n) {
     td_object_image image = {.bytes = NULL};
     size_t bytes;
     kept *k = NULL;
-    if (compiler_lost || td_llvm_compile(text->text, text->length, td_cpu->name, &object, &bytes))
+    if (compiler_lost || td_llvm_compile(text->text, text->length, isa(), &object, &bytes))
         return NULL;
     if (!td_object_join(object, bytes, "kernel", &image)) {
         *n = sizeof *k + image.n;
@@ -184,7 +195,7 @@ static void make(entry *e) {
     td_code_text text;
     void *read = NULL;
     size_t n = 0;
-    if (td_code_write(&e->form, td_cpu->name, &text) || !text.text) {
+    if (td_code_write(&e->form, isa(), &text) || !text.text) {
         atomic_fetch_add(&td_code_counts.refused, 1);
         publish(e, false);
         return;
@@ -208,8 +219,10 @@ static void make(entry *e) {
 
 /* ---- the thread ---- */
 
-/* What is asked for to be done at exit last is done first: behind the compiler's loading, so that
- * the thread ends before what the compiler itself asked for is done. */
+/* Exit must not undo what the compiler's library set up while the thread is in it. What is asked
+ * for last is done first at exit: once the library is loaded, ending the thread is. While it is
+ * being loaded it asks for more and more to be done; but what a thread that exits has of its own
+ * goes before all of that, and it is the main thread that exits. */
 static void end_at_exit(void) {
     static bool asked;
     if (!asked && td_llvm_version()) {
@@ -217,6 +230,23 @@ static void end_at_exit(void) {
         (void)atexit(td_code_stop);
     }
 }
+
+#if defined(__GLIBC__)
+extern int __cxa_thread_atexit_impl(void (*end)(void *), void *with, void *library);
+extern void *__dso_handle;
+
+static void end_with_thread(void *unused) {
+    (void)unused;
+    td_code_stop();
+}
+
+void td_code_start(void) {
+    if (gettid() == getpid())
+        (void)__cxa_thread_atexit_impl(end_with_thread, NULL, &__dso_handle);
+}
+#else
+void td_code_start(void) {}
+#endif
 
 static void *work(void *unused) {
     pthread_setname_np(pthread_self(), "tide code");
@@ -229,12 +259,12 @@ static void *work(void *unused) {
         }
         waiting = e->next;
         last = waiting ? last : &waiting;
-        busy = true;
+        making = e;
         pthread_mutex_unlock(&lock);
         make(e);
         end_at_exit();
         pthread_mutex_lock(&lock);
-        busy = false;
+        making = NULL;
         pthread_cond_broadcast(&changed);
     }
     pthread_mutex_unlock(&lock);
@@ -249,9 +279,17 @@ static void after_fork(void) {
     pthread_mutex_unlock(&lock);
 }
 
+/* What was being made waits again. */
 static void in_child(void) {
-    compiler_lost |= busy && works;
-    works = ends = busy = false;
+    entry *e = making;
+    compiler_lost |= e != NULL;
+    works = ends = false;
+    making = NULL;
+    if (e && atomic_load(&e->state) == WAITING) {
+        e->next = waiting;
+        last = waiting ? last : &e->next;
+        waiting = e;
+    }
     pthread_cond_init(&changed, NULL);
     pthread_mutex_unlock(&lock);
 }
@@ -292,7 +330,7 @@ void td_code_stop(void) {
 
 void td_code_finish(void) {
     pthread_mutex_lock(&lock);
-    while (works && (waiting || busy))
+    while (works && (waiting || making))
         pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
 }
@@ -389,7 +427,7 @@ static void look_at(entry *e) {
             from != to && step->primitive == TD_PW_copy ? -1 : step->primitive, from, to, true);
     }
     bool wanted = in_place > 0 || when_to_make() == TD_CODE_NOW;
-    if (!wanted || td_code_write(&e->form, td_cpu->name, NULL)) {
+    if (!wanted || td_code_write(&e->form, isa(), NULL)) {
         atomic_store(&e->state, REFUSED);
         atomic_fetch_add(&td_code_counts.refused, 1);
     }

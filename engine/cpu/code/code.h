@@ -26,6 +26,13 @@ bool td_code_wanted(int64_t elements);
 typedef enum td_code_when { TD_CODE_NEVER, TD_CODE_NOW, TD_CODE_LATER } td_code_when;
 /* As if TIDE_CODE said so, from here on: for tests and benches. */
 void td_code_set_when(td_code_when when);
+/* For tests, before any code is made: code for another set of instructions ("avx2") than that of
+ * the kernels. NULL: for that again. */
+void td_code_set_isa(const char *isa);
+
+/* When the backend starts, on the main thread if it can be: an exit waits for the thread that makes
+ * code. */
+void td_code_start(void);
 
 /* End the thread that makes code, when it has made what it is at; it begins again when it is wanted
  * again. */
