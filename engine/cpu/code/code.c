@@ -2,14 +2,13 @@
  *
  * A table of entries that are only added and never freed, so it is read without a lock: an entry's
  * state says whether its code may be used. One thread takes what waits: code that a file keeps
- * (core/code_cache.h) is loaded, other code is compiled and kept. The thread ends before the
+ * (io/code_cache.h) is loaded, other code is compiled and kept. The thread ends before the
  * compiler's own end at exit. A child made by fork has no such thread and starts its own, unless
  * the compiler was at work when it was made, whose locks nobody will open: then files alone are
  * used.
  */
 #include "engine/cpu/code/code.h"
 
-#include "engine/core/code_cache.h"
 #include "engine/core/memory.h"
 #include "engine/core/signals.h"
 #include "engine/core/version.h"
@@ -18,6 +17,7 @@
 #include "engine/cpu/code/object.h"
 #include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/pointwise_job.h"
+#include "engine/io/code_cache.h"
 
 #include <pthread.h>
 #include <stdlib.h>

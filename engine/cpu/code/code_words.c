@@ -104,6 +104,16 @@ int td_code_splat(td_code_writer *w, td_code_type element, int one) {
 
 /* ---- words of one operation ---- */
 
+/* Of the floats that are computed with: the integer as wide, the name in intrinsics, the bit of the
+ * sign and all others, one among the bits of what was declared. */
+static const struct {
+    td_code_type bits;
+    const char *name, *sign, *others;
+    int declared;
+} float_words[TD_DTYPE_COUNT] = {
+    [TD_F32] = {{"i32"}, "f32", "-2147483648", "2147483647", 0},
+    [TD_F64] = {{"i64"}, "f64", "-9223372036854775808", "9223372036854775807", 2}};
+
 typedef struct words {
     td_code_writer *w;
     td_dtype dtype;
@@ -117,9 +127,7 @@ static words words_of(td_code_writer *w, td_dtype dtype) {
                .floating = td_dtype_is_float(dtype),
                .is_unsigned = dtype == TD_U8 || dtype == TD_BOOL,
                .element = td_code_element(dtype)};
-    x.bit = dtype == TD_F32   ? (td_code_type){"i32"}
-            : dtype == TD_F64 ? (td_code_type){"i64"}
-                              : x.element;
+    x.bit = float_words[dtype].bits.text[0] ? float_words[dtype].bits : x.element;
     x.v = td_code_vector(w->lanes, x.element);
     x.bits = td_code_vector(w->lanes, x.bit);
     x.mask = td_code_vector(w->lanes, (td_code_type){"i1"});
@@ -170,7 +178,7 @@ static const char *const intrinsics[INTRINSICS] = {"sqrt", "floor", "ceil", "rin
 /* "v16f32", "f64" */
 static td_code_type suffix_of(int lanes, td_dtype dtype) {
     td_code_type t;
-    const char *element = dtype == TD_F64 ? "f64" : "f32";
+    const char *element = float_words[dtype].name;
     if (lanes == 1)
         snprintf(t.text, sizeof t.text, "%s", element);
     else
@@ -182,7 +190,8 @@ static td_code_type suffix_of(int lanes, td_dtype dtype) {
 static int intrinsic(const words *x, int which, int a) {
     const td_code_type suffix = suffix_of(x->w->lanes, x->dtype);
     int made = ++x->w->names;
-    x->w->declared |= (uint64_t)1 << (4 * which + 2 * (x->dtype == TD_F64) + (x->w->lanes > 1));
+    x->w->declared |=
+        (uint64_t)1 << (4 * which + float_words[x->dtype].declared + (x->w->lanes > 1));
     td_code_say(x->w, "  %%v%d = call %s @llvm.%s.%s(%s %%v%d)\n", made, x->v.text,
                 intrinsics[which], suffix.text, x->v.text, a);
     return made;
@@ -203,8 +212,8 @@ void td_code_declare(td_code_writer *w) {
 
 /* ---- floats ---- */
 
-#define SIGN_BIT(x)  ((x)->dtype == TD_F64 ? "-9223372036854775808" : "-2147483648")
-#define OTHER_BIT(x) ((x)->dtype == TD_F64 ? "9223372036854775807" : "2147483647")
+#define SIGN_BIT(x)  float_words[(x)->dtype].sign
+#define OTHER_BIT(x) float_words[(x)->dtype].others
 
 static int part_of_bits(const words *x, int a, const char *bits) {
     int whole = converted(x->w, "bitcast", x->v, a, x->bits);
@@ -378,7 +387,8 @@ static int conversion(const words *x, td_dtype to, int a) {
         return with_number(x, x->floating ? "fcmp une" : "icmp ne", x->v, x->element, a,
                            x->floating ? "0.0" : "0");
     if (x->floating)
-        return converted(x->w, to == TD_F64 ? "fpext" : "fptrunc", x->v, a, y.v);
+        return converted(x->w, td_dtype_size(to) > td_dtype_size(x->dtype) ? "fpext" : "fptrunc",
+                         x->v, a, y.v);
     if (y.floating)
         return converted(x->w, "sitofp", x->v, a, y.v);
     size_t from = td_dtype_size(x->dtype), wide = td_dtype_size(to);

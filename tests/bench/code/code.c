@@ -6,10 +6,10 @@
  * a file (XDG_CACHE_HOME should name an empty folder)
  */
 #include "engine/cpu/code/code.h"
-#include "engine/core/code_cache.h"
 #include "engine/cpu/code/llvm.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/pointwise/chain.h"
+#include "engine/io/code_cache.h"
 #include "engine/td.h"
 
 #include <stdio.h>
@@ -54,10 +54,19 @@ static void must(td_status status) {
     }
 }
 
-static double now(void) {
+static double read_clock(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double now(void) {
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+/* What the process worked, on all of its threads. */
+static double worked(void) {
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 typedef struct made {
@@ -73,7 +82,8 @@ static made make(const bench *b, td_dtype dtype, int64_t n) {
     const char *list[MOST_OPERANDS];
     uint32_t written;
     snprintf(names, sizeof names, "%s", b->operands);
-    for (char *word = strtok(names, " "); word; word = strtok(NULL, " "))
+    char *rest;
+    for (char *word = strtok_r(names, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         list[m.noperands++] = word;
     must(td_program_compile_updates(b->text, m.noperands, list, &written, &m.program));
     for (int k = 0; k < m.noperands; k++) {
@@ -134,27 +144,27 @@ static void compare(const bench *b, td_dtype dtype, int64_t n) {
     td_program_release(m.program);
 }
 
-static double first_run(const bench *b, td_dtype dtype) {
+static void time_first_run(const bench *b, td_dtype dtype) {
     made m = make(b, dtype, 1000);
     td_code_set_when(TD_CODE_NOW);
-    double begin = now();
+    double begin = now(), before = worked();
     run(&m, dtype);
-    return (now() - begin) / 1e6;
+    double waited = (now() - begin) / 1e6, work = (worked() - before) / 1e6;
+    td_code_tally tally = td_code_tally_now();
+    printf("%-24s %-9s first run %.2f ms, %.2f of work (compiled %d, from files %d)\n", b->name,
+           td_dtype_name(dtype), waited, work, (int)tally.compiled, (int)tally.loaded);
 }
 
 static void time_making(void) {
-    double begin = now();
+    double begin = now(), before = worked();
     const char *why = td_llvm_load();
-    double loaded = (now() - begin) / 1e6;
-    printf("LLVM %s: %.2f ms to load%s%s\n", td_llvm_version() ? td_llvm_version() : "none", loaded,
-           why ? ": " : "", why ? why : "");
-    for (size_t k = 0; k < sizeof benches / sizeof *benches; k++)
-        for (int d = 0; d < 2; d++)
-            printf("%-24s %-9s first run %.2f ms (compiled %lld, from files %lld)\n",
-                   benches[k].name, d ? "float64" : "float32",
-                   first_run(&benches[k], d ? TD_F64 : TD_F32),
-                   (long long)atomic_load(&td_code_counts.compiled),
-                   (long long)atomic_load(&td_code_counts.loaded));
+    double waited = (now() - begin) / 1e6, work = (worked() - before) / 1e6;
+    printf("LLVM %s: loaded in %.2f ms, %.2f of work %s\n",
+           td_llvm_version() ? td_llvm_version() : "", waited, work, why ? why : "");
+    for (size_t k = 0; k < sizeof benches / sizeof *benches; k++) {
+        time_first_run(&benches[k], TD_F32);
+        time_first_run(&benches[k], TD_F64);
+    }
 }
 
 int main(int argc, char **argv) {

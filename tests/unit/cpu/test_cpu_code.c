@@ -1,11 +1,11 @@
 /* test_cpu_code.c: machine code of pointwise programs does what the programs do, bit for bit: every
  * primitive in every dtype, all short lengths, operands that broadcast, have gaps, are misaligned
  * or are written in place; and a few functions against float64. Skipped where no LLVM is there. */
-#include "engine/core/code_cache.h"
 #include "engine/cpu/code/code.h"
 #include "engine/cpu/code/llvm.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/io/code_cache.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

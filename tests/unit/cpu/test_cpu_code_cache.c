@@ -1,11 +1,11 @@
 /* test_cpu_code_cache.c: machine code from one process to the next: found again, not found where it
  * is damaged, cut short, another's or out of reach; two processes at once; a kill in the middle;
  * no compiler; a fork and an exit while code is made. The program runs itself for each process. */
-#include "engine/core/code_cache.h"
 #include "engine/cpu/code/code.h"
 #include "engine/cpu/code/llvm.h"
 #include "engine/cpu/code/object.h"
 #include "engine/cpu/cpu.h"
+#include "engine/io/code_cache.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

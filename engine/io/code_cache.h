@@ -7,8 +7,8 @@
  * files together are bounded: those that were used longest ago go. Any number of processes may use
  * the folder at once. Without a folder that can be written, nothing is kept; that is no error.
  */
-#ifndef TD_CORE_CODE_CACHE_H
-#define TD_CORE_CODE_CACHE_H
+#ifndef TD_IO_CODE_CACHE_H
+#define TD_IO_CODE_CACHE_H
 
 #include "engine/core/status.h"
 

@@ -1,5 +1,5 @@
 /* code_cache.c: the folder of files that keep machine code. */
-#include "engine/core/code_cache.h"
+#include "engine/io/code_cache.h"
 
 #include "engine/core/draft.h"
 #include "engine/core/memory.h"
