@@ -37,6 +37,7 @@
 #include "engine/core/worker.h"
 #include "engine/io/arrow.h"
 #include "engine/io/blocks.h"
+#include "engine/io/code_cache.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/io/npy.h"

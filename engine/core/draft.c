@@ -151,12 +151,19 @@ td_status td_draft_write(td_draft *d, const void *bytes, size_t n) {
     return TD_OK;
 }
 
-td_status td_draft_commit(td_draft *d) {
-    if (fsync(d->fd))
-        return fail_path(d, errno);
+td_status td_draft_replace(td_draft *d) {
     if (renameat(d->folder, d->draft, d->folder, d->name))
         return fail_path(d, errno);
     d->committed = true;
+    return TD_OK;
+}
+
+td_status td_draft_commit(td_draft *d) {
+    if (fsync(d->fd))
+        return fail_path(d, errno);
+    td_status status = td_draft_replace(d);
+    if (status)
+        return status;
     /* Some file systems can't sync a folder: they order the rename by themselves. */
     return fsync(d->folder) && errno != EINVAL ? fail_path(d, errno) : TD_OK;
 }

@@ -16,6 +16,9 @@ td_status td_draft_open(const char *path, td_draft **out) TD_MUST_CHECK;
 td_status td_draft_write(td_draft *draft, const void *bytes, size_t n) TD_MUST_CHECK;
 /* Let the draft take its place, for good when this returns. EIO; the old file is there then. */
 td_status td_draft_commit(td_draft *draft) TD_MUST_CHECK;
+/* The same for what can be made again: after a power cut the file may be there without its bytes.
+ */
+td_status td_draft_replace(td_draft *draft) TD_MUST_CHECK;
 /* Free the draft; unless it was committed nothing remains of it. NULL is fine. */
 void td_draft_close(td_draft *draft);
 

@@ -2,6 +2,7 @@
 #include "engine/cpu/cpu.h"
 
 #include "engine/core/allocator.h"
+#include "engine/cpu/code/code.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/product/blas.h"
 
@@ -16,6 +17,7 @@ static td_backend_facts describe(int index) {
 
 static td_status start(void) {
     td_blas_prepare();
+    td_code_start();
     return td_cpu_choose();
 }
 
@@ -62,6 +64,7 @@ const td_backend td_cpu_backend = {.name = "cpu",
                                    .count = count,
                                    .allocate = allocate,
                                    .release = release,
+                                   .stop = td_code_stop,
                                    .empty_cache = empty_cache,
                                    .cache_counts = cache_counts,
                                    .copy = copy,

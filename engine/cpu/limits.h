@@ -49,6 +49,8 @@
     X(SORT_NETWORK_LINES,        16,          "lines", "from here on short lines are sorted by networks", "", "2026-11-23") \
     X(MODE_COUNTED,              64 * 1024,   "elements of a line", "up to here counted in a table, then sorted", "Zen 3", "2026-11-27") \
     X(POINTWISE_CHAIN,           256,         "elements", "from here on making a chain is worth it", "", "2026-11-22") \
+    X(POINTWISE_CODE,            2,           "elements", "from here on a program is asked whether it has machine code", "Zen 4", "2026-11-27") \
+    X(POINTWISE_CODE_WORK,       1 << 18,     "additions of an element", "that a program does before machine code is made of it", "Zen 4", "2026-11-27") \
     X(POINTWISE_CACHED,          1 << 20,     "bytes of operands", "that a core's own cache keeps between calls", "", "2026-11-22") \
     X(POINTWISE_TURNED_ROW,      16,          "inner elements", "from here on a row is a call where dims are turned round", "", "2026-11-24") \
     X(POINTWISE_NARROW_ROW,      16,          "inner elements", "from here on a row is a call of a loop of 16-bit floats", "", "2026-11-23") \

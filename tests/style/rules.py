@@ -12,8 +12,8 @@ ENGINE_LOWER = ("engine/core/", "engine/ops/")
 FLOORS = {
     "engine/core/": (),
     "engine/ops/": ("engine/core/",),
-    "engine/cpu/": ENGINE_LOWER,
-    "engine/cuda/": ENGINE_LOWER + ("cmake/embedded.h",),
+    "engine/cpu/": ENGINE_LOWER + ("engine/io/code_cache.h",),
+    "engine/cuda/": ENGINE_LOWER + ("engine/io/code_cache.h", "cmake/embedded.h",),
     "engine/autograd/": ENGINE_LOWER,
     "engine/calls/": ENGINE_LOWER + ("engine/autograd/",),
     "engine/meta/": ("engine/core/",),

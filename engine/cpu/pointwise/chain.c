@@ -2,6 +2,7 @@
 #include "engine/cpu/pointwise/chain.h"
 
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 
 #include <string.h>
 
@@ -259,16 +260,38 @@ size_t td_chain_most(const td_program *p) {
     return 2 * (size_t)p->nloads + STEP_MOST * (size_t)p->nsteps + (size_t)p->noutputs + 1;
 }
 
-void td_chain_make(td_chain *c, const td_program *p, td_dtype compute, uint64_t numbers,
-                   uint64_t fetched, td_narrow narrow) {
-    c->run = td_chain_takes(p, compute) ? td_cpu->pointwise->chain[compute] : NULL;
+/* The program's code. What is narrow in part goes through buffers, in which it is none; a program
+ * that chains don't take must not be told of it then. */
+static const td_code *find_code(td_chain *c, const td_program *p, td_dtype compute,
+                                uint64_t numbers, bool rows, int64_t elements) {
+    const bool narrow = c->narrow.registers != 0;
+    const td_code_form form = {.program = p,
+                               .compute = compute,
+                               .numbers = numbers,
+                               .narrow = narrow ? c->narrow.dtype : TD_DTYPE_NONE,
+                               .rows = rows};
+    if ((narrow && !c->narrow.all) || !td_code_wanted(elements))
+        return NULL;
+    return td_code_find(&form, elements);
+}
+
+void td_chain_make(td_chain *c, const td_program *p, td_dtype compute, uint64_t numbers, bool rows,
+                   int64_t elements, uint64_t fetched, td_narrow narrow) {
+    c->run = elements >= TD_LIMIT(POINTWISE_CHAIN) && td_chain_takes(p, compute)
+                 ? td_cpu->pointwise->chain[compute]
+                 : NULL;
     c->fused = c->run ? td_chain_fused(p, compute, numbers, narrow) : NULL;
+    c->narrow = narrow;
+    c->machine = c->fused ? NULL : find_code(c, p, compute, numbers, rows, elements);
+    if (!c->run && !c->machine && narrow.registers) {
+        c->narrow = narrow = (td_narrow){0};
+        c->machine = find_code(c, p, compute, numbers, rows, elements);
+    }
     c->itemsize = td_dtype_size(compute);
     c->ncode = 0;
-    c->narrow = narrow;
     c->widened = 0;
     c->registers = count_registers(p);
-    if (c->fused)
+    if (c->fused || c->machine)
         return;
     for (int r = 0; r < p->nloads && r < 64 && c->run; r++)
         if ((fetched & ~narrow.registers) >> r & 1)
@@ -384,7 +407,7 @@ static void run_rest(const td_chain *c, const td_program *p, size_t done, size_t
     }
 }
 
-/* By the program's own loop. Runs lie where other chains have places. */
+/* By the program's own loop or code. Runs lie where other chains have places. */
 static void run_fused(const td_chain *c, const td_program *p, int64_t rows, int64_t n,
                       const td_cell *cells, unsigned char *memory) {
     td_run *runs = (td_run *)memory;
@@ -393,14 +416,17 @@ static void run_fused(const td_chain *c, const td_program *p, int64_t rows, int6
         const bool moves = r >= first || !cells[r].scalar; /* which outputs don't say */
         runs[r] = (td_run){cells[r].p, moves ? ~(uint64_t)0 : 0, rows > 1 ? cells[r].next : 0};
     }
-    c->fused(rows, n, runs);
+    if (c->machine)
+        c->machine->run(rows, n, runs, c->machine->functions);
+    else
+        c->fused(rows, n, runs);
 }
 
 void td_chain_run(const td_chain *c, const td_program *p, int64_t n, const td_cell *cells,
                   uint64_t moving, unsigned char *memory) {
     td_place *places = (td_place *)memory;
     unsigned char *tiles = memory + places_bytes(p);
-    if (c->fused) {
+    if (c->fused || c->machine) {
         run_fused(c, p, 1, n, cells, memory);
         return;
     }
@@ -415,7 +441,7 @@ void td_chain_run(const td_chain *c, const td_program *p, int64_t n, const td_ce
 void td_chain_run_rows(const td_chain *c, const td_program *p, int64_t rows, int64_t n,
                        td_cell *cells, uint64_t moving, uint64_t each, unsigned char *memory) {
     const int first = p->nloads + p->nconstants, end = first + p->noutputs;
-    if (c->fused) {
+    if (c->fused || c->machine) {
         run_fused(c, p, rows, n, cells, memory);
         return;
     }

@@ -10,6 +10,7 @@
 #ifndef TD_CPU_POINTWISE_CHAIN_H
 #define TD_CPU_POINTWISE_CHAIN_H
 
+#include "engine/cpu/code/code.h"
 #include "engine/cpu/pointwise/fused_kernels.h"
 
 /* A register in a block: elements, or a single one for all. */
@@ -28,8 +29,9 @@ typedef struct td_narrow {
 } td_narrow;
 
 typedef struct td_chain {
-    td_chain_fn run;   /* NULL: the program is none */
-    td_fused_fn fused; /* does the same in one loop; NULL: there is none for it */
+    td_chain_fn run;        /* NULL: the program is none */
+    td_fused_fn fused;      /* does the same in one loop; NULL: there is none for it */
+    const td_code *machine; /* the same, made while the process runs; `run` may be NULL then */
     int ncode;
     td_chain_op *code;
     size_t itemsize;
@@ -37,6 +39,11 @@ typedef struct td_chain {
     uint64_t widened; /* while it is made: what of it stands in its register's tile */
     int registers;    /* of the program; behind their places are those of what is narrow */
 } td_chain;
+
+/* Does it take a block through all of its steps? */
+static inline bool td_chain_runs(const td_chain *chain) {
+    return chain->run || chain->machine;
+}
 
 /* Is a program one for chains where its steps are computed in this dtype? */
 bool td_chain_takes(const td_program *program, td_dtype compute);
@@ -50,10 +57,11 @@ td_fused_fn td_chain_fused(const td_program *program, td_dtype compute, uint64_t
 size_t td_chain_most(const td_program *program);
 
 /* Make a program's chain for one dtype in chain->code. `numbers`: bit per load that is a single
- * number in every list. `fetched`: bit per load whose elements come from memory rather than from a
+ * number in every list; `rows`: others may be one in a row or in a list; `elements`: of all lists.
+ * `fetched`: bit per load whose elements come from memory rather than from a
  * cache. `narrow`: whose elements are 16-bit floats, where `compute` is float32. */
 void td_chain_make(td_chain *chain, const td_program *program, td_dtype compute, uint64_t numbers,
-                   uint64_t fetched, td_narrow narrow);
+                   bool rows, int64_t elements, uint64_t fetched, td_narrow narrow);
 
 /* Bytes that running needs, a multiple of 64. */
 size_t td_chain_bytes(const td_program *program);

@@ -213,7 +213,7 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
         if (!outs[k].p)
             outs[k].p = m->outs + k * BLOCK_BYTES;
     }
-    if (j->chain.run)
+    if (td_chain_runs(&j->chain))
         td_chain_run(&j->chain, p, n, cells, moving, m->chain);
     else
         run_steps(j, n, cells);
@@ -238,7 +238,7 @@ static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end,
                      td_accumulator *sums) {
     if (td_pointwise_in_place(j, w, begin, end, m))
         return;
-    if (j->chain.run && j->chain.narrow.registers) {
+    if (td_chain_runs(&j->chain) && j->chain.narrow.registers) {
         run_narrow_chain(j, w, begin, end - begin, m);
         return;
     }
@@ -247,7 +247,7 @@ static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end,
         n = end - at;
         if (w->rows && inner - at % inner < n)
             n = inner - at % inner;
-        if (!w->direct && !(j->chain.run && w->in_place) && n > BLOCK)
+        if (!w->direct && !(td_chain_runs(&j->chain) && w->in_place) && n > BLOCK)
             n = BLOCK;
         run_block(j, w, at, n, m, sums);
     }
@@ -272,7 +272,8 @@ static size_t row_bytes(const td_program *p) {
 
 static size_t worker_bytes(const job *j) {
     const td_program *p = j->program;
-    return cells_bytes(p) + sides_bytes(p) + row_bytes(p) + (j->chain.run ? td_chain_bytes(p) : 0) +
+    return cells_bytes(p) + sides_bytes(p) + row_bytes(p) +
+           (td_chain_runs(&j->chain) ? td_chain_bytes(p) : 0) +
            (size_t)(p->nloads + p->noutputs + p->nbuffers + 1) * BLOCK_BYTES;
 }
 
@@ -287,7 +288,7 @@ static worker_memory share_out(const job *j, unsigned char *bytes) {
     m.buffers = m.outs + (size_t)p->noutputs * BLOCK_BYTES;
     m.raw = m.buffers + (size_t)p->nbuffers * BLOCK_BYTES;
     m.chain = m.raw + BLOCK_BYTES;
-    if (j->chain.run)
+    if (td_chain_runs(&j->chain))
         td_chain_begin(p, m.chain);
     for (int c = 0; c < p->nconstants; c++) {
         m.cells[p->nloads + c].p = j->constants[c];
@@ -559,8 +560,9 @@ static td_status lay_lists(job *j, int64_t *items) {
         *items += p->reduces ? (w->numel + PIECE - 1) / PIECE : w->numel;
         elements += w->numel;
     }
-    if (elements >= TD_LIMIT(POINTWISE_CHAIN) && p->nsteps > 1)
-        td_chain_make(&j->chain, p, j->compute, find_numbers(j), find_fetched(j, elements),
+    if (p->nsteps > 1 && (elements >= TD_LIMIT(POINTWISE_CHAIN) || td_code_wanted(0)))
+        td_chain_make(&j->chain, p, j->compute, find_numbers(j),
+                      j->nlists != 1 || j->walks->ndim != 1, elements, find_fetched(j, elements),
                       find_narrow(j));
     j->starts[j->nlists] = *items;
     if (lazy)
@@ -716,6 +718,9 @@ td_status td_cpu_pointwise(const td_pointwise_plan *plan) {
         if (source && source->storage != out->storage && td_cpu_turns_first(out, source))
             return td_cpu_turn_first(out, source);
     }
+    if (program->nsteps > 1 && (!plan->outs || plan->nlists == 1) && !plan->nshared &&
+        td_pointwise_as_code(program, compute, operands, outs))
+        return TD_OK;
     job j = {.program = program,
              .compute = compute,
              .nlists = plan->outs ? plan->nlists : 1,

@@ -364,9 +364,10 @@ static bool is_run(const td_walk *w, const td_side *x) {
 /* Does a chain find each row where it lies, and what is one element for it? */
 static bool chains_along_rows(const job *j, const td_walk *w) {
     const td_program *p = j->program;
-    if (!j->chain.run || w->ndim < 2 || w->simple || w->streams ||
+    const bool calls = j->chain.machine && j->chain.machine->calls;
+    if (!td_chain_runs(&j->chain) || w->ndim < 2 || w->simple || w->streams ||
         p->nloads + p->noutputs > ROW_SIDES ||
-        w->sizes[w->ndim - 1] < TD_LIMIT(POINTWISE_CHAIN_ROW))
+        w->sizes[w->ndim - 1] < (calls ? TD_LIMIT(WALK_ROW) : TD_LIMIT(POINTWISE_CHAIN_ROW)))
         return false;
     for (int k = 0; k < p->nloads; k++) {
         const td_side *x = &w->loads[k];
