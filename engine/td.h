@@ -26,6 +26,7 @@
 #include "engine/core/observer.h"
 #include "engine/core/queues.h"
 #include "engine/core/random.h"
+#include "engine/core/quantized.h"
 #include "engine/core/sparse.h"
 #include "engine/core/status.h"
 #include "engine/core/switches.h"
