@@ -146,6 +146,7 @@ typedef struct linear_job {
     td_qpack_parts packed;
     td_byte_tile_fn tile;
     td_rescale_fn rescale;
+    const float *factors, *addends; /* by column; NULL: nothing is added */
     const uint8_t *x;
     int64_t step; /* bytes from row to row of x */
     int64_t down; /* tiles on top of one another */
@@ -164,13 +165,11 @@ static void deliver(const linear_job *j, const td_byte_tile *t, int64_t row, int
             .sums = t->sums + r * width,
             .column_sums = w->sums + column,
             .zero_points = w->zero_points + column,
-            .scales = w->scales + column,
-            .bias = p->bias ? (const float *)p->bias->data + column : NULL,
+            .factors = j->factors + column,
+            .addends = j->addends ? j->addends + column : NULL,
             .out = (char *)p->out->data + ((row + r) * p->columns + column) * size,
             .n = n,
             .row_sum = row_sum,
-            .x_scale = p->to.x_scale,
-            .out_scale = p->to.out_scale,
             .x_zero_point = p->to.x_zero_point,
             .out_zero_point = p->to.out_zero_point,
             .low = p->to.low,
@@ -216,9 +215,31 @@ static td_status widen_rows(const td_quantized_linear_plan *plan, int64_t step, 
     return status;
 }
 
+/* What sums are multiplied by and what is added to them, by column: a new tensor. */
+static td_status open_factors(linear_job *j, td_tensor **out) {
+    const td_quantized_linear_plan *p = j->plan;
+    const float *bias = p->bias ? p->bias->data : NULL;
+    const int64_t sizes[] = {2, p->columns};
+    bool floats = p->out->dtype == TD_F32;
+    td_status status = td_tensor_empty(TD_F32, TD_DEVICE_CPU, 2, sizes, out);
+    if (status)
+        return status;
+    float *factors = (*out)->data, *addends = factors + p->columns;
+    for (int64_t c = 0; c < p->columns; c++) {
+        float both = p->to.x_scale * j->packed.scales[c];
+        factors[c] = floats ? both : both / p->to.out_scale;
+        if (bias)
+            addends[c] = floats ? bias[c] : bias[c] / both;
+    }
+    j->factors = factors;
+    j->addends = bias ? addends : NULL;
+    return TD_OK;
+}
+
 td_status td_cpu_quantized_linear(const td_quantized_linear_plan *plan) {
     const td_quantized_kernels *k = td_cpu->quantized;
-    td_tensor *wide = NULL;
+    td_tensor *wide = NULL, *factors = NULL;
+    td_status status = TD_OK;
     linear_job j = {.plan = plan,
                     .packed = td_qpack_open(plan->packed->data, plan->columns, plan->depth),
                     .rescale = k->rescale[plan->out->dtype],
@@ -228,14 +249,15 @@ td_status td_cpu_quantized_linear(const td_quantized_linear_plan *plan) {
     j.step = head->groups * TD_QPACK_FOUR;
     j.x = plan->x->data;
     if (j.step != plan->depth) {
-        td_status status = widen_rows(plan, j.step, &wide);
-        if (status)
-            return status;
+        TD_TRY(widen_rows(plan, j.step, &wide));
         j.x = wide->data;
     }
+    TD_TRY(open_factors(&j, &factors));
     int64_t across = parts_of(head->panels, TD_TILE_PANELS);
     int64_t cost = at_most(plan->rows, TD_TILE_ROWS) * (TD_TILE_PANELS * head->groups + 256);
-    td_status status = td_parallel_for(across * j.down, cost, run_tiles, &j);
+    status = td_parallel_for(across * j.down, cost, run_tiles, &j);
+done:
     td_release(wide);
+    td_release(factors);
     return status;
 }

@@ -219,10 +219,10 @@ static inline int32_t centred(const td_rescale_line *l, int64_t i) {
 static void rescale_f32(const td_rescale_line *l) {
     float *restrict out = l->out;
     for (int64_t i = 0; i < l->n; i++)
-        out[i] = (float)centred(l, i) * (l->x_scale * l->scales[i]);
-    if (l->bias)
+        out[i] = (float)centred(l, i) * l->factors[i];
+    if (l->addends)
         for (int64_t i = 0; i < l->n; i++)
-            out[i] += l->bias[i];
+            out[i] += l->addends[i];
     if (l->relu)
         for (int64_t i = 0; i < l->n; i++)
             out[i] = out[i] < 0 ? 0 : out[i];
@@ -234,9 +234,9 @@ static void rescale_f32(const td_rescale_line *l) {
         const int32_t zero_point = l->out_zero_point;                                              \
         const float low = (float)(l->low - zero_point), high = (float)(l->high - zero_point);      \
         for (int64_t i = 0; i < l->n; i++) {                                                       \
-            float both = l->x_scale * l->scales[i], sum = (float)centred(l, i);                    \
-            sum = l->bias ? sum + l->bias[i] / both : sum;                                         \
-            out[i] = (T)(round_between(sum * (both / l->out_scale), low, high) + zero_point);      \
+            float sum = (float)centred(l, i);                                                      \
+            sum = l->addends ? sum + l->addends[i] : sum;                                          \
+            out[i] = (T)(round_between(sum * l->factors[i], low, high) + zero_point);              \
         }                                                                                          \
     }
 DEFINE_RESCALE(rescale_u8, uint8_t)

@@ -31,15 +31,15 @@ typedef struct td_byte_tile {
 } td_byte_tile;
 typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
 
-/* A row of sums of n columns into its result, as td_quantized_linear_plan says. */
+/* A row of sums of n columns into its result, as td_quantized_linear_plan says: a float is sum *
+ * factor + addend, an integer (sum + addend) * factor rounded. */
 typedef struct td_rescale_line {
     const int32_t *sums;
     const int32_t *column_sums, *zero_points; /* by column; the first of weights less K zero points */
-    const float *scales, *bias;               /* by column; bias may be NULL */
+    const float *factors, *addends;           /* by column; NULL: nothing is added */
     void *out;
     int64_t n;
     int32_t row_sum; /* of x's bytes */
-    float x_scale, out_scale;
     int32_t x_zero_point, out_zero_point, low, high;
     bool relu;
 } td_rescale_line;
