@@ -4,14 +4,13 @@
 
 #define TD_FAMILY "quantized"
 
-#define ROUNDED "q = round(x * (1 / scale)) + zero_point; inside = logical_and(q >= low, q <= high); "
-
 TD_OPERATOR(fake_quantize) = {
     .schema = "(Tensor x, Tensor scale, Tensor zero_point, int low, int high) -> Tensor",
     .doc = "(clamp(rint(x * (1 / scale)) + zero_point, low, high) - zero_point) * scale; scale and "
            "zero_point broadcast, in x's dtype.",
     .formula = "(clamp(round(x * (1 / scale)) + zero_point, low, high) - zero_point) * scale",
-    .gradient = ROUNDED "x: g * inside",
+    .gradient = "q = round(x * (1 / scale)) + zero_point; "
+                "x: g * logical_and(q >= low, q <= high)",
     .flags = TD_OP_INTERNAL | TD_OP_FUNCTION_ONLY,
 };
 
@@ -20,11 +19,15 @@ TD_OPERATOR(fake_quantize) = {
 TD_OPERATOR(fake_quantize_learnable) = {
     .schema = "(Tensor x, Tensor scale, Tensor zero_point, int low, int high, number factor) "
               "-> Tensor",
-    .doc = "The same with gradients for scale and zero_point, times a factor.",
-    .formula = "(clamp(round(x * (1 / scale)) + zero_point, low, high) - zero_point) * scale",
-    .gradient = ROUNDED "x: g * inside; "
-                        "scale: g * where(inside, ((q - zero_point) * scale - x) * (1 / scale), "
-                        "clamp(q, low, high) - zero_point) * factor; "
-                        "zero_point: g * where(inside, zeros_like(x), -scale) * factor",
+    .doc = "The same, of a zero point that is rounded, with gradients for scale and zero_point, "
+           "times a factor.",
+    .formula = "z = clamp(round(zero_point), low, high); "
+               "(clamp(round(x * (1 / scale)) + z, low, high) - z) * scale",
+    .gradient = "z = clamp(round(zero_point), low, high); "
+                "q = round(x * (1 / scale)) + z; inside = logical_and(q >= low, q <= high); "
+                "x: g * inside; "
+                "scale: g * where(inside, ((q - z) * scale - x) * (1 / scale), "
+                "clamp(q, low, high) - z) * factor; "
+                "zero_point: g * where(inside, zeros_like(q), -(scale + zeros_like(q))) * factor",
     .flags = TD_OP_INTERNAL | TD_OP_FUNCTION_ONLY,
 };
