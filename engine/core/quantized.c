@@ -71,7 +71,8 @@ static void describe(const td_tensor *x, char *text, size_t size) {
     if (q->scales)
         snprintf(text, size, "per_channel_affine axis=%d", q->axis + 1);
     else
-        snprintf(text, size, "per_tensor_affine scale=%.7g zero_point=%lld", q->scale, (long long)q->zero_point);
+        snprintf(text, size, "per_tensor_affine scale=%.7g zero_point=%lld", q->scale,
+                 (long long)q->zero_point);
 }
 
 static const td_layout_traits quantized = {.name = "quantized",
@@ -103,16 +104,13 @@ td_status td_quantized_new(td_tensor *ints, double scale, int64_t zero_point, td
 
 td_status td_quantized_new_by_channel(td_tensor *ints, td_tensor *scales, td_tensor *zero_points,
                                       int axis, td_tensor **out) {
-    return finish(&(td_quantized){.ints = ints,
-                                  .scales = scales,
-                                  .zero_points = zero_points,
-                                  .axis = axis},
-                  out);
+    return finish(
+        &(td_quantized){.ints = ints, .scales = scales, .zero_points = zero_points, .axis = axis},
+        out);
 }
 
 td_status td_quantized_like(const td_tensor *x, td_tensor *ints, td_tensor **out) {
     const td_quantized *q = td_quantized_of(x);
-    return q->scales
-               ? td_quantized_new_by_channel(ints, q->scales, q->zero_points, q->axis, out)
-               : td_quantized_new(ints, q->scale, q->zero_point, out);
+    return q->scales ? td_quantized_new_by_channel(ints, q->scales, q->zero_points, q->axis, out)
+                     : td_quantized_new(ints, q->scale, q->zero_point, out);
 }

@@ -1,8 +1,8 @@
 /* quantized.h: quantized tensors: integers, and the scale and zero point that they stand for.
  *
  * An element q stands for (q - zero point) * scale. A tensor has one scale and one zero point, or
- * one of each for every place along a dim, its axis. Its dtype is that of the integers (uint8, int8,
- * int32); scripts see it by another name (quint8, qint8, qint32).
+ * one of each for every place along a dim, its axis. Its dtype is that of the integers (uint8,
+ * int8, int32); scripts see it by another name (quint8, qint8, qint32).
  *
  * Scales are kept in float64 as they were given; arithmetic takes them in float32. Parameters don't
  * change: a write in place gives a tensor other integers.

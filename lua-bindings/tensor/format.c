@@ -289,8 +289,8 @@ static const td_tensor *hold(lua_State *L, td_tensor *given, enum part part) {
     if (x->layout == TD_QUANTIZED) {
         TIDE_CHECK(L, TD_APPLY(&handle->tensor, dequantize, TD_T(x)));
         tide_handle *host = tide_push_handle(L);
-        TIDE_CHECK(L, TD_APPLY(&host->tensor, to, TD_T(handle->tensor), TD_NIL,
-                               TD_DEVICE(TD_DEVICE_CPU)));
+        TIDE_CHECK(
+            L, TD_APPLY(&host->tensor, to, TD_T(handle->tensor), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
         return host->tensor;
     }
     if (part == INDICES || td_tensor_device(x).type != TD_CPU)

@@ -13,8 +13,7 @@ static const td_quantized *read_parts(lua_State *L, tide_frame *f, bool by_chann
     const td_tensor *x = f->args[0].tensor;
     const td_quantized *q = td_quantized_of(x);
     if (!q)
-        tide_error(L, "%s: x is %s: a quantized tensor expected", f->name,
-                   td_tensor_dtype_name(x));
+        tide_error(L, "%s: x is %s: a quantized tensor expected", f->name, td_tensor_dtype_name(x));
     if (by_channel != (q->scales != NULL))
         tide_error(L, "%s: x is %s, whose %s", f->name, td_quantized_scheme(q),
                    by_channel ? "parameters are q_scale and q_zero_point"
@@ -41,8 +40,8 @@ static int push_parameters(lua_State *L, td_tensor *parameters) {
     return 1;
 }
 
-/* A new handle may run a finalizer, but the parts are held by the tensor, which lies on the stack, and
- * do not change. */
+/* A new handle may run a finalizer, but the parts are held by the tensor, which lies on the stack,
+ * and do not change. */
 static int q_per_channel_scales(lua_State *L) {
     tide_frame f;
     return push_parameters(L, read_parts(L, &f, true)->scales);
@@ -79,8 +78,7 @@ static const tide_function methods[] = {
     {"q_per_channel_zero_points(Tensor x) -> Tensor",
      "The zero points of a tensor quantized by channel, in int64.", q_per_channel_zero_points},
     {"q_per_channel_axis(Tensor x) -> int",
-     "The dim along which a tensor is quantized by channel; it counts from 1.",
-     q_per_channel_axis},
+     "The dim along which a tensor is quantized by channel; it counts from 1.", q_per_channel_axis},
     {"qscheme(Tensor x) -> str", "\"per_tensor_affine\" or \"per_channel_affine\".", qscheme},
     {NULL, NULL, NULL},
 };

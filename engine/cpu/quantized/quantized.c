@@ -31,14 +31,14 @@ static void quantize_lines(void *ctx, int64_t begin, int64_t end, int worker) {
     for (int64_t item = begin; item < end; item++) {
         int64_t line = item / j->stretches, from = item % j->stretches * STRETCH;
         int64_t channel = line % p->channels, at = line * p->inner + from;
-        j->fn(&(td_quantize_line){
-            .x = (const float *)p->x->data + at,
-            .out = (char *)p->out->data + at * (int64_t)td_tensor_itemsize(p->out),
-            .n = at_most(p->inner - from, STRETCH),
-            .scale = ((const float *)p->scales->data)[channel],
-            .zero_point = ((const int32_t *)p->zero_points->data)[channel],
-            .low = p->low,
-            .high = p->high});
+        j->fn(&(td_quantize_line){.x = (const float *)p->x->data + at,
+                                  .out = (char *)p->out->data +
+                                         at * (int64_t)td_tensor_itemsize(p->out),
+                                  .n = at_most(p->inner - from, STRETCH),
+                                  .scale = ((const float *)p->scales->data)[channel],
+                                  .zero_point = ((const int32_t *)p->zero_points->data)[channel],
+                                  .low = p->low,
+                                  .high = p->high});
     }
 }
 
@@ -161,20 +161,20 @@ static void deliver(const linear_job *j, const td_byte_tile *t, int64_t row, int
     for (int r = 0; r < t->rows; r++) {
         int32_t row_sum =
             w->head->centred ? 0 : td_cpu->quantized->sum_bytes(t->x + r * t->step, p->depth);
-        j->rescale(&(td_rescale_line){
-            .sums = t->sums + r * width,
-            .column_sums = w->sums + column,
-            .zero_points = w->zero_points + column,
-            .factors = j->factors + column,
-            .addends = j->addends ? j->addends + column : NULL,
-            .out = (char *)p->out->data + ((row + r) * p->columns + column) * size,
-            .n = n,
-            .row_sum = row_sum,
-            .x_zero_point = p->to.x_zero_point,
-            .out_zero_point = p->to.out_zero_point,
-            .low = p->to.low,
-            .high = p->to.high,
-            .relu = p->to.relu});
+        j->rescale(&(td_rescale_line){.sums = t->sums + r * width,
+                                      .column_sums = w->sums + column,
+                                      .zero_points = w->zero_points + column,
+                                      .factors = j->factors + column,
+                                      .addends = j->addends ? j->addends + column : NULL,
+                                      .out = (char *)p->out->data +
+                                             ((row + r) * p->columns + column) * size,
+                                      .n = n,
+                                      .row_sum = row_sum,
+                                      .x_zero_point = p->to.x_zero_point,
+                                      .out_zero_point = p->to.out_zero_point,
+                                      .low = p->to.low,
+                                      .high = p->to.high,
+                                      .relu = p->to.relu});
     }
 }
 
@@ -188,16 +188,16 @@ static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
     for (int64_t item = begin; item < end; item++) {
         int64_t row = item % j->down * TD_TILE_ROWS, panel_at = item / j->down * TD_TILE_PANELS;
         int64_t groups = w->head->groups;
-        td_byte_tile t = {
-            .x = j->x + row * j->step,
-            .step = j->step,
-            .rows = (int)at_most(p->rows - row, TD_TILE_ROWS),
-            .panels = (int)at_most(w->head->panels - panel_at, TD_TILE_PANELS),
-            .weights = w->weights + panel_at * groups * TD_QPACK_COLUMNS * TD_QPACK_FOUR,
-            .order = w->order + panel_at * groups,
-            .safe = w->safe + panel_at,
-            .groups = groups,
-            .sums = sums};
+        td_byte_tile t = {.x = j->x + row * j->step,
+                          .step = j->step,
+                          .rows = (int)at_most(p->rows - row, TD_TILE_ROWS),
+                          .panels = (int)at_most(w->head->panels - panel_at, TD_TILE_PANELS),
+                          .weights =
+                              w->weights + panel_at * groups * TD_QPACK_COLUMNS * TD_QPACK_FOUR,
+                          .order = w->order + panel_at * groups,
+                          .safe = w->safe + panel_at,
+                          .groups = groups,
+                          .sums = sums};
         j->tile(&t);
         deliver(j, &t, row, panel_at * TD_QPACK_COLUMNS);
     }

@@ -109,7 +109,8 @@ DEFINE_VNNI_ROWS(3)
 DEFINE_VNNI_ROWS(4)
 
 static void tile_by_fours(const td_byte_tile *t) {
-#define VNNI_ROW(ROWS) {vnni_##ROWS##_1, vnni_##ROWS##_2, vnni_##ROWS##_3, vnni_##ROWS##_4}
+#define VNNI_ROW(ROWS)                                                                             \
+    { vnni_##ROWS##_1, vnni_##ROWS##_2, vnni_##ROWS##_3, vnni_##ROWS##_4 }
     static const td_byte_tile_fn fns[TD_TILE_ROWS][TD_TILE_PANELS] = {
         VNNI_ROW(1), VNNI_ROW(2), VNNI_ROW(3), VNNI_ROW(4), VNNI_ROW(5), VNNI_ROW(6)};
     fns[t->rows - 1][t->panels - 1](t);
@@ -138,10 +139,10 @@ static void tile_by_fours(const td_byte_tile *t) {
             __m256i b1 = _mm256_load_si256((const void *)(w + PANEL_GROUP / 2));                   \
             _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                             \
                 __m256i a = _mm256_set1_epi32(load_four(x + r * t->step));                         \
-                low[r] = _mm256_add_epi32(                                                         \
-                    low[r], _mm256_madd_epi16(_mm256_maddubs_epi16(a, b0), ones));                 \
-                high[r] = _mm256_add_epi32(                                                        \
-                    high[r], _mm256_madd_epi16(_mm256_maddubs_epi16(a, b1), ones));                \
+                low[r] = _mm256_add_epi32(low[r],                                                  \
+                                          _mm256_madd_epi16(_mm256_maddubs_epi16(a, b0), ones));   \
+                high[r] = _mm256_add_epi32(high[r],                                                \
+                                           _mm256_madd_epi16(_mm256_maddubs_epi16(a, b1), ones));  \
             }                                                                                      \
         }                                                                                          \
         for (; k < t->groups; k++, w += PANEL_GROUP) {                                             \
@@ -182,9 +183,8 @@ static void tile(const td_byte_tile *t) {
         part.x += row * t->step;
         int rows = t->rows - row < MOST ? t->rows - row : MOST;
         for (int p = 0; p < t->panels; p++)
-            fns[rows - 1](&part, t->weights + p * t->groups * PANEL_GROUP,
-                          t->order + p * t->groups, t->safe[p],
-                          t->sums + ((int64_t)row * t->panels + p) * COLUMNS);
+            fns[rows - 1](&part, t->weights + p * t->groups * PANEL_GROUP, t->order + p * t->groups,
+                          t->safe[p], t->sums + ((int64_t)row * t->panels + p) * COLUMNS);
     }
 }
 enum { ORDERED = 1 };
@@ -212,7 +212,8 @@ enum { ORDERED = 0 };
 /* The sum of (x - its zero point) times (weight - its own): it fits, as the depth is bounded, so
  * what wraps around on the way does no harm. */
 static inline int32_t centred(const td_rescale_line *l, int64_t i) {
-    return (int32_t)((uint32_t)l->sums[i] - (uint32_t)l->x_zero_point * (uint32_t)l->column_sums[i] -
+    return (int32_t)((uint32_t)l->sums[i] -
+                     (uint32_t)l->x_zero_point * (uint32_t)l->column_sums[i] -
                      (uint32_t)l->zero_points[i] * (uint32_t)l->row_sum);
 }
 

@@ -35,8 +35,9 @@ typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
  * factor + addend, an integer (sum + addend) * factor rounded. */
 typedef struct td_rescale_line {
     const int32_t *sums;
-    const int32_t *column_sums, *zero_points; /* by column; the first of weights less K zero points */
-    const float *factors, *addends;           /* by column; NULL: nothing is added */
+    const int32_t *column_sums,
+        *zero_points;               /* by column; the first of weights less K zero points */
+    const float *factors, *addends; /* by column; NULL: nothing is added */
     void *out;
     int64_t n;
     int32_t row_sum; /* of x's bytes */

@@ -50,8 +50,8 @@ td_status td_qpack_check(const td_tensor *packed, const td_qpack **head) {
     bool whole = packed->dtype == TD_U8 && packed->layout == TD_STRIDED && packed->contiguous &&
                  packed->numel >= (int64_t)sizeof *h && (uintptr_t)packed->data % ALIGNMENT == 0;
     if (!whole || h->magic != TD_QPACK_MAGIC || h->columns < 1 || h->depth < 1 ||
-        h->depth > TD_QPACK_DEPTH || h->bytes != packed->numel ||
-        h->columns > packed->numel || td_qpack_bytes(h->columns, h->depth) != packed->numel)
+        h->depth > TD_QPACK_DEPTH || h->bytes != packed->numel || h->columns > packed->numel ||
+        td_qpack_bytes(h->columns, h->depth) != packed->numel)
         return td_fail(TD_ETYPE, "packed weights expected, as pack_linear makes them");
     *head = h;
     return TD_OK;

@@ -26,8 +26,8 @@ enum { TD_QPACK_COLUMNS = 16, TD_QPACK_FOUR = 4 };
 typedef struct td_qpack {
     uint64_t magic;
     int64_t columns, depth, panels, groups; /* of the weight, and of what is packed */
-    int64_t pairs;        /* whose sums were looked at: those of real columns */
-    int64_t unsafe_pairs; /* of these may saturate */
+    int64_t pairs;                          /* whose sums were looked at: those of real columns */
+    int64_t unsafe_pairs;                   /* of these may saturate */
     int64_t moved_groups; /* stand behind the safe ones of their panel, and are multiplied in 16
                              bits */
     int64_t ordered;      /* the safe groups come first */

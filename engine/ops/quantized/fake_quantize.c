@@ -14,8 +14,8 @@ TD_OPERATOR(fake_quantize) = {
     .flags = TD_OP_INTERNAL | TD_OP_FUNCTION_ONLY,
 };
 
-/* Learned step size quantization: Esser et al., https://arxiv.org/abs/1902.08153; with a zero point:
- * Jain et al., https://arxiv.org/abs/1903.08066. */
+/* Learned step size quantization: Esser et al., https://arxiv.org/abs/1902.08153; with a zero
+ * point: Jain et al., https://arxiv.org/abs/1903.08066. */
 TD_OPERATOR(fake_quantize_learnable) = {
     .schema = "(Tensor x, Tensor scale, Tensor zero_point, int low, int high, number factor) "
               "-> Tensor",

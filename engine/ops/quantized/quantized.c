@@ -32,8 +32,7 @@ td_status td_check_zero_point(int64_t zero_point, td_dtype ints) {
     if (zero_point >= low && zero_point <= high)
         return TD_OK;
     return td_fail(TD_EVALUE, "a zero point of %s is from %lld to %lld, got %lld",
-                   td_quantized_name(ints), (long long)low, (long long)high,
-                   (long long)zero_point);
+                   td_quantized_name(ints), (long long)low, (long long)high, (long long)zero_point);
 }
 
 /* Scales and zero points by channel: one of each for every place along the axis of x, kept as
@@ -126,9 +125,9 @@ done:
 
 td_status td_quantize_ints_as(td_tensor *x, const td_tensor *like, td_tensor **out) {
     const td_quantized *q = td_quantized_of(like);
-    return q->scales ? quantize_along(x, q->scales, q->zero_points, q->axis, (td_dtype)like->dtype,
-                                      out)
-                     : td_quantize_ints(x, q->scale, q->zero_point, (td_dtype)like->dtype, out);
+    return q->scales
+               ? quantize_along(x, q->scales, q->zero_points, q->axis, (td_dtype)like->dtype, out)
+               : td_quantize_ints(x, q->scale, q->zero_point, (td_dtype)like->dtype, out);
 }
 
 static td_status rule_quantize_ints(const td_call *call, td_meta *out) {
@@ -138,9 +137,7 @@ static td_status rule_quantize_ints(const td_call *call, td_meta *out) {
     int64_t low = 0, high = 0;
     *plan = (td_quantize_plan){.outer = 1, .channels = 1, .inner = 1};
     for (int d = 0; d < x->ndim; d++)
-        *(d < axis    ? &plan->outer
-          : d == axis ? &plan->channels
-                      : &plan->inner) *= x->sizes[d];
+        *(d < axis ? &plan->outer : d == axis ? &plan->channels : &plan->inner) *= x->sizes[d];
     td_quantized_range(call->args[4].dtype, &low, &high);
     plan->low = (int32_t)low;
     plan->high = (int32_t)high;
@@ -203,8 +200,7 @@ static td_status run_make_per_channel(td_call *call) {
         status = read_channels(a[0].tensor, a[1].tensor, a[2].tensor, a[3].i,
                                (td_dtype)a[0].tensor->dtype, &scales, &zero_points, &axis);
     if (status == TD_OK)
-        status = td_quantized_new_by_channel(a[0].tensor, scales, zero_points, axis,
-                                             &call->out[0]);
+        status = td_quantized_new_by_channel(a[0].tensor, scales, zero_points, axis, &call->out[0]);
     td_release(scales);
     td_release(zero_points);
     return status;
@@ -265,12 +261,13 @@ static td_status run_int_repr(td_call *call) {
 TD_OPERATOR(quantize_per_tensor) = {
     .schema = "(Tensor x, number scale, int zero_point, " DTYPES ") -> Tensor",
     .doc = "x as integers of one scale and zero point: clamp(zero_point + rint(x * (1 / scale))), "
-           "half to even.",
+           "half to even, in float32. A scale is above 0 and not denormal; no gradient flows.",
     .shapes = "x (...) -> (...)",
     .takes = "floating",
-    .notes = "In float32 whatever x is; NaN becomes the least integer. A scale that is 0, negative, "
-             "denormal or not finite is an error, and a zero point outside the dtype. No gradient "
-             "flows: fake_quantize_per_tensor_affine has one.",
+    .notes =
+        "In float32 whatever x is; NaN becomes the least integer. A scale that is 0, negative, "
+        "denormal or not finite is an error, and a zero point outside the dtype. No gradient "
+        "flows: fake_quantize_per_tensor_affine has one.",
     .run = run_quantize_per_tensor,
     .flags = TD_OP_NONDIFF | TD_OP_FUNCTION_ONLY,
 };
@@ -279,7 +276,6 @@ TD_OPERATOR(quantize_per_channel) = {
     .doc = "x as integers with a scale and a zero point for each place along an axis.",
     .shapes = "x (...), scales (c), zero_points (c) -> (...)",
     .takes = "x and scales: floating; zero_points: integers",
-    .notes = "The rule is that of quantize_per_tensor. The axis counts from 1.",
     .run = run_quantize_per_channel,
     .flags = TD_OP_NONDIFF | TD_OP_FUNCTION_ONLY,
 };
@@ -305,11 +301,13 @@ TD_OPERATOR(make_per_channel_quantized_tensor) = {
 };
 TD_OPERATOR(dequantize) = {
     .schema = "(Tensor x) -> Tensor",
-    .doc = "The floats that a quantized tensor stands for, in float32: (q - zero point) * scale.",
+    .doc =
+        "The floats that a quantized tensor stands for, in float32: (q - zero point) * scale; of "
+        "another tensor itself in float32. Without gradient.",
     .shapes = "x (...) -> (...)",
-    .notes = "Of a tensor that is not quantized: itself in float32.",
+    .takes = "any; the result is float32",
     .run = run_dequantize,
-    .flags = TD_OP_ANY_LAYOUT,
+    .flags = TD_OP_NONDIFF | TD_OP_ANY_LAYOUT,
 };
 TD_OPERATOR(int_repr) = {
     .schema = "(Tensor x) -> Tensor",

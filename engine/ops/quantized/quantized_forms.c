@@ -50,8 +50,8 @@ static td_status open_probe(const td_tensor *x, int axis, td_tensor **out) {
     int64_t strides[TD_MAX_DIMS] = {0};
     td_tensor *places = NULL;
     strides[axis] = 1;
-    td_status status = TD_APPLY(&places, arange, TD_I(0), TD_I(x->sizes[axis]), TD_I(1),
-                                TD_DTYPE(TD_I64));
+    td_status status =
+        TD_APPLY(&places, arange, TD_I(0), TD_I(x->sizes[axis]), TD_I(1), TD_DTYPE(TD_I64));
     if (status == TD_OK)
         status = td_tensor_view(places, x->ndim, x->sizes, strides, 0, out);
     td_release(places);

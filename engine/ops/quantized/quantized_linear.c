@@ -1,5 +1,6 @@
 /* quantized_linear.c: products of rows of bytes with packed weights: weights packed once, and both
- * ways of using them: rows quantized beforehand, and floats whose range is looked at in each call. */
+ * ways of using them: rows quantized beforehand, and floats whose range is looked at in each call.
+ */
 #include "engine/ops/make/copy.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/plan/quantized_pack.h"
@@ -92,17 +93,17 @@ static td_status rule_linear_ints(const td_call *call, td_meta *out) {
         return status;
     td_quantized_range(a[DTYPE].dtype, &low, &high);
     int64_t point = a[OUT_POINT].i;
-    *plan = (td_quantized_linear_plan){
-        .rows = x->sizes[0],
-        .columns = head->columns,
-        .depth = head->depth,
-        .to = {.x_scale = (float)td_arg_double(a[X_SCALE]),
-               .out_scale = (float)td_arg_double(a[OUT_SCALE]),
-               .x_zero_point = (int32_t)a[X_POINT].i,
-               .out_zero_point = (int32_t)point,
-               .low = (int32_t)(a[RELU].b && point > low ? point : low),
-               .high = (int32_t)high,
-               .relu = a[RELU].b}};
+    *plan =
+        (td_quantized_linear_plan){.rows = x->sizes[0],
+                                   .columns = head->columns,
+                                   .depth = head->depth,
+                                   .to = {.x_scale = (float)td_arg_double(a[X_SCALE]),
+                                          .out_scale = (float)td_arg_double(a[OUT_SCALE]),
+                                          .x_zero_point = (int32_t)a[X_POINT].i,
+                                          .out_zero_point = (int32_t)point,
+                                          .low = (int32_t)(a[RELU].b && point > low ? point : low),
+                                          .high = (int32_t)high,
+                                          .relu = a[RELU].b}};
     td_meta_set(out, a[DTYPE].dtype, 2, (const int64_t[]){x->sizes[0], head->columns});
     return TD_OK;
 }
@@ -144,7 +145,8 @@ typedef struct product {
     bool relu;
 } product;
 
-/* The product of integers whose last dim is the depth, in the shape of the others and the columns. */
+/* The product of integers whose last dim is the depth, in the shape of the others and the columns.
+ */
 static td_status multiply(const product *p, td_tensor **out) {
     td_tensor *rows = NULL, *bias = NULL;
     td_tensor *x = p->ints;
@@ -231,7 +233,8 @@ static void choose_parameters(float low, float above, int high, double *scale, i
         }
     }
     double from_low = -(double)low / *scale, from_high = high - (double)above / *scale;
-    double low_error = -fabs((double)low / *scale), high_error = high - fabs((double)above / *scale);
+    double low_error = -fabs((double)low / *scale),
+           high_error = high - fabs((double)above / *scale);
     double start = low_error < high_error ? from_low : from_high;
     *point = start < 0 ? 0 : start > high ? high : (int64_t)nearbyint(start);
 }

@@ -1,7 +1,7 @@
 /* shape.c: the rows of views, whose geometry is in view.c; composites of views, such as reshape and
  * flatten; tril and triu; gradients of slices and of expanded tensors. */
-#include "engine/ops/quantized/quantized.h"
 #include "engine/ops/shape/shape.h"
+#include "engine/ops/quantized/quantized.h"
 
 #include "engine/ops/make/copy.h"
 #include "engine/ops/plan/plan.h"
