@@ -24,7 +24,6 @@
 #include "engine/core/modes.h"
 #include "engine/core/number.h"
 #include "engine/core/observer.h"
-#include "engine/core/quantized.h"
 #include "engine/core/queues.h"
 #include "engine/core/random.h"
 #include "engine/core/sparse.h"
@@ -47,6 +46,7 @@
 #include "engine/ops/index/index.h"
 #include "engine/ops/language/schema.h"
 #include "engine/ops/op.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 #include "engine/script/ir.h"
 
 #endif

@@ -2,7 +2,7 @@
 #include "lua-bindings/call/args.h"
 #include "lua-bindings/modules/modules.h"
 
-#include "engine/core/quantized.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 
 #include <string.h>
 

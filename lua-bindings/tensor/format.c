@@ -11,8 +11,8 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/core/number.h"
-#include "engine/core/quantized.h"
 #include "engine/core/sparse.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* quantized.c: methods of quantized tensors that are no operators: their parameters. Axes count
  * from 1. */
-#include "engine/core/quantized.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 
 #include "lua-bindings/call/function.h"
 #include "lua-bindings/tensor/tensor.h"

@@ -264,10 +264,6 @@ TD_OPERATOR(quantize_per_tensor) = {
            "half to even, in float32. A scale is above 0 and not denormal; no gradient flows.",
     .shapes = "x (...) -> (...)",
     .takes = "floating",
-    .notes =
-        "In float32 whatever x is; NaN becomes the least integer. A scale that is 0, negative, "
-        "denormal or not finite is an error, and a zero point outside the dtype. No gradient "
-        "flows: fake_quantize_per_tensor_affine has one.",
     .run = run_quantize_per_tensor,
     .flags = TD_OP_NONDIFF | TD_OP_FUNCTION_ONLY,
 };

@@ -3,8 +3,8 @@
 #ifndef TD_OPS_QUANTIZED_QUANTIZED_H
 #define TD_OPS_QUANTIZED_QUANTIZED_H
 
-#include "engine/core/quantized.h"
 #include "engine/ops/op.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 
 /* EVALUE unless a scale is a float32 above 0 that is not denormal, and a zero point an integer of
  * the dtype. */

@@ -1,5 +1,5 @@
-/* quantized.c: the layout of quantized tensors, whose parts are integers and parameters. */
-#include "engine/core/quantized.h"
+/* quantized_tensor.c: the layout of quantized tensors, whose parts are integers and parameters. */
+#include "engine/ops/quantized/quantized_tensor.h"
 
 #include "engine/core/layout.h"
 #include "engine/core/memory.h"

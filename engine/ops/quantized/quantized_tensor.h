@@ -1,4 +1,5 @@
-/* quantized.h: quantized tensors: integers, and the scale and zero point that they stand for.
+/* quantized_tensor.h: quantized tensors: integers, and the scale and zero point that they stand
+ * for.
  *
  * An element q stands for (q - zero point) * scale. A tensor has one scale and one zero point, or
  * one of each for every place along a dim, its axis. Its dtype is that of the integers (uint8,
@@ -7,8 +8,8 @@
  * Scales are kept in float64 as they were given; arithmetic takes them in float32. Parameters don't
  * change: a write in place gives a tensor other integers.
  */
-#ifndef TD_CORE_QUANTIZED_H
-#define TD_CORE_QUANTIZED_H
+#ifndef TD_OPS_QUANTIZED_QUANTIZED_TENSOR_H
+#define TD_OPS_QUANTIZED_QUANTIZED_TENSOR_H
 
 #include "engine/core/tensor.h"
 
