@@ -12,7 +12,8 @@ local packed = tide._quantized_pack(tide.quantize_per_channel(weight, weight:abs
 for _, rows in ipairs { 1, 16, 256 } do
     local x = bench.uniform { rows, size }
     local bytes = tide.quantize_per_tensor(x, 1 / 127, 128, tide.quint8)
-    bench.case("linear_bytes_" .. rows, function() return tide._quantized_linear(bytes, packed, bias, 0.5, 128) end, one)
+    local function linear() return tide._quantized_linear(bytes, packed, bias, 0.5, 128) end
+    bench.case("linear_bytes_" .. rows, linear, { threads = 1, result = function() return linear():int_repr() end })
     bench.case("linear_dynamic_" .. rows, function() return tide._quantized_linear_dynamic(x, packed, bias) end, one)
     bench.case("linear_float32_" .. rows, function() return tide.linear(x, weight, bias) end, one)
 end
