@@ -48,6 +48,7 @@
 #include "engine/ops/language/schema.h"
 #include "engine/ops/op.h"
 #include "engine/script/boxes.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 #include "engine/script/ir.h"
 #include "engine/script/passes/passes.h"
 #include "engine/script/scalars.h"

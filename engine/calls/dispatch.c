@@ -14,6 +14,7 @@
 #include "engine/ops/given.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/quantized/quantized.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <string.h>
@@ -410,12 +411,20 @@ static td_status settle(td_call *call, td_tensor *x) {
     return copy_results(call);
 }
 
+/* Forms of rows that have none of their own. */
+static const td_kernel_fn otherwise[TD_LAYOUTS] = {[TD_QUANTIZED] = td_quantized_otherwise};
+
+static td_kernel_fn find_form(const td_op *op, const td_tensor *x) {
+    td_kernel_fn form = op->forms[x->layout];
+    return form ? form : otherwise[x->layout];
+}
+
 /* What the row does with tensors of this layout, which run operators that record themselves. */
 static td_status run_form(td_call *call, const looks *l) {
     td_tensor *x = call->ngiven ? call->given[0] : NULL;
     td_record record = {0};
     td_status status = TD_OK;
-    td_kernel_fn form = call->op->forms[l->other->layout];
+    td_kernel_fn form = find_form(call->op, l->other);
     if (!form)
         return fail_layout(call, l->other);
     if (l->mixed)
@@ -581,7 +590,7 @@ static td_status check_itself(td_call *call) {
     if (l.elsewhere && op->kernel && !(op->flags & TD_OP_ANY_DEVICE))
         return fail_device(call, l.elsewhere);
     bool other = l.other && !(op->flags & TD_OP_ANY_LAYOUT);
-    if (other && !op->forms[l.other->layout])
+    if (other && !find_form(op, l.other))
         return fail_layout(call, l.other);
     td_status status = td_check_writes(call);
     if (status || other)

@@ -49,7 +49,10 @@
  *   permutation     a random order of 0 .. n-1
  *   progression     first, first + step, ...
  *   band            a matrix's part between two diagonals
- *   add_strided     adds to elements that a strided view names, overlapping or not */
+ *   add_strided     adds to elements that a strided view names, overlapping or not
+ *   quantize        floats as integers of a scale and a zero point
+ *   quantized_pack, quantized_linear   weights of bytes in the order that their product reads them,
+ *                   and that product with rows of bytes, rescaled */
 #define TD_BACKEND_WORK(X)                                                                         \
     X(pointwise, td_pointwise_plan, 0, 0) /* lists of its own */                                   \
     X(check, td_check_plan, 0, 0)         /* likewise */                                           \
@@ -89,7 +92,10 @@
     X(permutation, td_permutation_plan, 1, 1)                                                      \
     X(progression, td_progression_plan, 1, 1)                                                      \
     X(band, td_band_plan, 2, 1)                                                                    \
-    X(add_strided, td_add_strided_plan, 2, 1)
+    X(add_strided, td_add_strided_plan, 2, 1)                                                      \
+    X(quantize, td_quantize_plan, 4, 1)                                                            \
+    X(quantized_pack, td_quantized_pack_plan, 4, 1)                                                \
+    X(quantized_linear, td_quantized_linear_plan, 4, 1)
 
 #define TD_BACKEND_DECLARE(function, plan, ntensors, nwritten) struct plan;
 TD_BACKEND_WORK(TD_BACKEND_DECLARE)

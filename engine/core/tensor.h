@@ -41,7 +41,7 @@ struct td_autograd; /* autograd/autograd.h: grad, grad_fn, ... of one tensor */
 
 /* How a tensor's elements are kept: in strided memory, or in a way of which `extra` has the parts
  * (core/layout.h). Operators refuse all but the first unless they say what they do with others. */
-typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_LAYOUTS } td_layout;
+typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_QUANTIZED, TD_LAYOUTS } td_layout;
 
 /* The parts of another layout, which aliases share as they share a storage, begin so. */
 typedef struct td_extra {

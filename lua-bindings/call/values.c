@@ -571,7 +571,8 @@ static bool is_choice(const char *word, const char *text) {
 
 static td_value read_string(lua_State *L, tide_frame *f, int param, int index) {
     const char *word = f->op->params[param].word;
-    const char *text = read_text(L, f, param, index);
+    const char *dtype = word ? tide_to_quantized(L, index) : NULL;
+    const char *text = dtype ? dtype : read_text(L, f, param, index);
     if (word && !is_choice(word, text))
         fail_type(L, f, param, index);
     return TD_STRING(text);

@@ -506,6 +506,7 @@ tide._require("nn.reparam")(nn, base)
 tide._require("nn.parametrize")(nn, base)
 tide._require("nn.parametrizations")(nn)
 tide._require("nn.recurrent")(nn)
+tide._require("nn.quantized")(nn)
 
 -- A class's init writes fields as they are: into modules, and into no other table that it is given.
 local function guard(name, class)

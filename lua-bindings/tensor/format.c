@@ -12,6 +12,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/number.h"
 #include "engine/core/sparse.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -240,13 +241,13 @@ static void print_number(luaL_Buffer *b, const td_tensor *x) {
 
 /* On a line of their own; those of a number, which are short, behind it. */
 static void print_facts(luaL_Buffer *b, const td_tensor *x) {
-    char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 200], facts[48] = "";
+    char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 200], facts[80] = "";
     const char *grad_fn = td_grad_fn_name(x);
     bool strided = x->layout == TD_STRIDED;
     if (!strided)
         td_layout_of(x)->describe(x, facts, sizeof facts);
     snprintf(text, sizeof text, "%s%s %s %s%s%s%s%s%s%s%s", x->ndim || !strided ? "\n" : "  ",
-             td_dtype_name((td_dtype)x->dtype), td_tensor_shape_text(x, shape),
+             td_tensor_dtype_name(x), td_tensor_shape_text(x, shape),
              td_device_name(td_tensor_device(x)), strided ? "" : " ",
              strided ? "" : td_layout_of(x)->name, *facts ? " " : "", facts,
              grad_fn            ? " grad_fn=<"
@@ -285,6 +286,13 @@ static const td_tensor *hold(lua_State *L, td_tensor *given, enum part part) {
     tide_handle *handle = tide_push_handle(L);
     const td_sparse *s = td_sparse_of(given);
     td_tensor *x = part == VALUES ? s->values : part == INDICES ? s->indices : given;
+    if (x->layout == TD_QUANTIZED) {
+        TIDE_CHECK(L, TD_APPLY(&handle->tensor, dequantize, TD_T(x)));
+        tide_handle *host = tide_push_handle(L);
+        TIDE_CHECK(
+            L, TD_APPLY(&host->tensor, to, TD_T(handle->tensor), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
+        return host->tensor;
+    }
     if (part == INDICES || td_tensor_device(x).type != TD_CPU)
         TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU),
                                TD_B(true)));

@@ -83,7 +83,8 @@ static const td_tensor *check_strided(lua_State *L, const td_tensor *x, const ch
 }
 
 static void get_nbytes(lua_State *L, td_tensor *x) {
-    check_strided(L, x, "nbytes");
+    if (x->layout != TD_QUANTIZED)
+        check_strided(L, x, "nbytes");
     lua_pushinteger(L, x->numel * (lua_Integer)td_tensor_itemsize(x));
 }
 static void get_itemsize(lua_State *L, td_tensor *x) {
@@ -94,7 +95,7 @@ static void get_shape(lua_State *L, td_tensor *x) {
     tide_push_sizes(L, x->ndim, x->sizes);
 }
 static void get_dtype(lua_State *L, td_tensor *x) {
-    tide_push_dtype(L, (td_dtype)x->dtype);
+    tide_push_dtype_of(L, x);
 }
 static void get_device(lua_State *L, td_tensor *x) {
     lua_pushstring(L, td_device_name(td_tensor_device(x)));
@@ -127,6 +128,9 @@ static void get_layout(lua_State *L, td_tensor *x) {
 }
 static void get_is_sparse(lua_State *L, td_tensor *x) {
     lua_pushboolean(L, x->layout == TD_SPARSE_COO);
+}
+static void get_is_quantized(lua_State *L, td_tensor *x) {
+    lua_pushboolean(L, x->layout == TD_QUANTIZED);
 }
 static void get_version(lua_State *L, td_tensor *x) {
     if (x->storage->inference)
@@ -176,6 +180,7 @@ static const field fields[] = {
     {"itemsize", get_itemsize},
     {"layout", get_layout},
     {"is_sparse", get_is_sparse},
+    {"is_quantized", get_is_quantized},
     {"_version", get_version},
     {"values", get_values},
     {"indices", get_indices},
@@ -741,6 +746,7 @@ static void push_methods(lua_State *L) {
         if (is_method(td_alias_get(k)->op))
             set_forms(L, td_alias_get(k)->op, td_alias_get(k));
     tide_declare(L, methods);
+    tide_declare_quantized(L);
     tide_declare_hooks(L);
 }
 

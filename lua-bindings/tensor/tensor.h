@@ -16,4 +16,7 @@ void tide_push_sizes(lua_State *L, int ndim, const int64_t *sizes);
 
 int tide_backward(lua_State *L);
 
+/* Set the methods of quantized tensors alone in the table at the top. */
+void tide_declare_quantized(lua_State *L);
+
 #endif

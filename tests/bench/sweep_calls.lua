@@ -39,6 +39,7 @@ all(left, "sparse_coo_tensor to_sparse to_dense coalesce sparse_mask values indi
     .. "dense_dim", "sparse")
 all(left, "ctc_loss embedding_bag multilabel_margin_loss max_unpool1d max_unpool2d max_unpool3d col2im im2col", "has operands of its own")
 all(left, "int_mm", "takes int8 alone")
+all(left, "quantize_per_tensor quantize_per_channel dequantize int_repr", "quantized: quantized.lua")
 all(left, "as_strided empty_strided new_empty_strided scalar_tensor", "does not depend on a size")
 
 local function def(names, ...)

@@ -103,7 +103,9 @@ local function each_case(op, name, visit)
             visit(case, value, position)
         end
     end
-    t.is_true(seen > 0, "a golden case that gives " .. name)
+    if op.family ~= "quantized" then -- whose golden values are tests/golden/quantization
+        t.is_true(seen > 0, "a golden case that gives " .. name)
+    end
 end
 
 local function check_number(op, name, kind)

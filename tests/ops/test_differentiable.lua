@@ -71,7 +71,8 @@ add(constant, [[
     tril_indices triu_indices new_empty new_zeros new_ones new_full empty_strided new_empty_strided logspace
     hann_window hamming_window blackman_window bartlett_window kaiser_window
     linalg_matrix_rank
-    indices _indices _values _nnz is_coalesced sparse_dim dense_dim]])
+    indices _indices _values _nnz is_coalesced sparse_dim dense_dim
+    quantize_per_tensor quantize_per_channel dequantize int_repr]])
 
 local cases = golden.cases()
 

@@ -20,6 +20,10 @@ local without = {
     new_empty = "its elements are whatever lay in memory",
     empty_strided = "the same",
     new_empty_strided = "the same",
+    quantize_per_tensor = "quantized: tests/lua/quantization",
+    quantize_per_channel = "quantized: tests/lua/quantization",
+    dequantize = "quantized: tests/lua/quantization",
+    int_repr = "quantized: tests/lua/quantization",
 }
 
 local double = { relative = 1e-12, absolute = 1e-14, zeros = true }

@@ -30,7 +30,7 @@ local function facts(x)
     end
     local strides, sizes = {}, x.shape
     for d = 1, x.ndim do -- dims that take no step may have any
-        strides[d] = sizes[d] > 1 and x:numel() > 0 and x:stride(d) or 0
+        strides[d] = sizes[d] > 1 and x:numel() > 0 and x.layout == "strided" and x:stride(d) or 0
     end
     return ("%s (%s) (%s)"):format(x.dtype, table.concat(sizes, ", "), table.concat(strides, ", "))
 end

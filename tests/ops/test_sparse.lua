@@ -19,7 +19,7 @@ end
 local function places_of(args)
     local places = {}
     for k = 1, args.n or #args do
-        if tide.is_tensor(args[k]) and not args[k].is_sparse then
+        if tide.is_tensor(args[k]) and args[k].layout == "strided" then
             places[#places + 1] = k
         end
     end

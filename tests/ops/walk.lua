@@ -144,6 +144,12 @@ end
 -- Vectors that stay what they are with the other sign.
 walk.signless = { linalg_eigh = true, linalg_svd = true }
 
+-- All elements of a tensor of any layout, strided.
+local function plain(x)
+    x = x:detach()
+    return x.is_quantized and x:dequantize() or x:to_dense()
+end
+
 local function close(a, b, tolerance)
     if not tide.is_tensor(a) then
         return a == b
@@ -151,7 +157,7 @@ local function close(a, b, tolerance)
     if #a.shape ~= #b.shape or tostring(a.shape) ~= tostring(b.shape) then
         return false
     end
-    a, b = a:detach():to_dense():to(tide.float64), b:detach():to_dense():to(tide.float64)
+    a, b = plain(a):to(tide.float64), plain(b):to(tide.float64)
     local same = a:eq(b) | (a:isnan() & b:isnan())
     local near = (a - b):abs():le(b:abs() * tolerance + tolerance)
     return (same | near):all():item()

@@ -17,6 +17,7 @@
 #include "engine/cpu/pointwise/pointwise_kernels.h"
 #include "engine/cpu/pointwise/turn_kernels.h"
 #include "engine/cpu/product/product_kernels.h"
+#include "engine/cpu/quantized/quantized_kernels.h"
 #include "engine/cpu/random/random_kernels.h"
 #include "engine/cpu/reduce/norm_kernels.h"
 #include "engine/cpu/reduce/reduce_kernels.h"
@@ -43,6 +44,7 @@ typedef struct td_isa {
     const td_product_kernels *product;
     const td_factor_kernels *factor;
     const td_turn_kernels *turn;
+    const td_quantized_kernels *quantized;
 } td_isa;
 
 /* The chosen set; valid when the backend has started. */

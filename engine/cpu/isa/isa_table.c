@@ -17,6 +17,7 @@ extern const td_random_kernels TD_ISA_SYMBOL(td_random_kernels);
 extern const td_product_kernels TD_ISA_SYMBOL(td_product_kernels);
 extern const td_factor_kernels TD_ISA_SYMBOL(td_factor_kernels);
 extern const td_turn_kernels TD_ISA_SYMBOL(td_turn_kernels);
+extern const td_quantized_kernels TD_ISA_SYMBOL(td_quantized_kernels);
 
 #define TEXT2(x) #x
 #define TEXT(x)  TEXT2(x)
@@ -40,4 +41,5 @@ const td_isa TD_ISA_SYMBOL(td_isa) = {
     .product = &TD_ISA_SYMBOL(td_product_kernels),
     .factor = &TD_ISA_SYMBOL(td_factor_kernels),
     .turn = &TD_ISA_SYMBOL(td_turn_kernels),
+    .quantized = &TD_ISA_SYMBOL(td_quantized_kernels),
 };

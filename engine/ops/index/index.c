@@ -7,6 +7,7 @@
 #include "engine/ops/index/index.h"
 
 #include "engine/ops/make/copy.h"
+#include "engine/ops/quantized/quantized.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <math.h>
@@ -633,6 +634,7 @@ TD_OPERATOR(advanced_index) = {
     .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
     .doc = "The elements at the places that tensors and masks name, one per dim.",
     .run = run_advanced_index,
+    .forms[TD_QUANTIZED] = td_quantized_move,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_INTERNAL | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index) = {
@@ -663,6 +665,7 @@ TD_OPERATOR(index_select) = {
         "x (...), index (n) -> (...) with n at dim | x (...), index () -> (...) with 1 at dim",
     .notes = "A copy. index has one dim; outside of x it is an error, 0 too.",
     .run = run_index_select,
+    .forms[TD_QUANTIZED] = td_quantized_move,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_add) = {

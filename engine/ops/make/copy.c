@@ -6,6 +6,7 @@
 #include "engine/core/modes.h"
 #include "engine/core/queues.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/quantized/quantized.h"
 #include "engine/ops/rule_helpers.h"
 #include "engine/ops/sparse/sparse.h"
 
@@ -131,6 +132,7 @@ TD_OPERATOR(copy_) = {
     .kernel = kernel_copy_,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: zeros_like(g); src: g",
+    .forms[TD_QUANTIZED] = td_quantized_copy,
     .forms[TD_SPARSE_COO] = td_sparse_copy,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF | TD_OP_ANY_DEVICE,
 };
@@ -162,6 +164,7 @@ TD_OPERATOR(clone) = {
     .kernel = kernel_clone,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: g",
+    .forms[TD_QUANTIZED] = td_quantized_clone,
     .forms[TD_SPARSE_COO] = td_sparse_clone,
 };
 TD_OPERATOR(contiguous) = {
@@ -169,6 +172,7 @@ TD_OPERATOR(contiguous) = {
     .doc = "x itself where it lies in the memory format without gaps, else a copy that does.",
     .shapes = "x (...) -> (...)",
     .run = run_contiguous,
+    .forms[TD_QUANTIZED] = td_quantized_clone,
 };
 TD_OPERATOR(to) = {
     .schema = "(Tensor x, dtype? dtype=nil, device? device=nil, *, bool copy=false, "
@@ -179,6 +183,7 @@ TD_OPERATOR(to) = {
            "where it needs it; x must not be written meanwhile.",
     .shapes = "x (...) -> (...)",
     .run = run_to,
+    .forms[TD_QUANTIZED] = td_quantized_to,
     .forms[TD_SPARSE_COO] = td_sparse_to,
     .flags = TD_OP_METHOD_ONLY,
 };

@@ -590,4 +590,43 @@ typedef struct td_add_strided_plan {
     int64_t strides[TD_MAX_DIMS], offset;
 } td_add_strided_plan;
 
+/* ---- quantized tensors (ops/quantized/README.md) ---- */
+
+/* out = clamp(zero point + rint(x * (1 / scale)), low, high) in float32, rint going to even from
+ * half; NaN gives low. x is float32, out uint8, int8 or int32; both are row-major and seen as
+ * (outer, channels, inner). Each channel has its scale (float32) and its zero point (int32). */
+typedef struct td_quantize_plan {
+    TD_PLAN_HEAD(4, *out, *x, *scales, *zero_points);
+    int64_t outer, channels, inner;
+    int32_t low, high;
+} td_quantize_plan;
+
+/* out (uint8, as many as td_qpack_bytes says) = weight (int8, rows by depth, row-major) in the
+ * order of ops/plan/quantized_pack.h, with the scale (float32) and the zero point (int32) of each
+ * of its rows. */
+typedef struct td_quantized_pack_plan {
+    TD_PLAN_HEAD(4, *out, *weight, *scales, *zero_points);
+    int64_t rows, depth;
+} td_quantized_pack_plan;
+
+/* What becomes of the sums of a product of bytes. */
+typedef struct td_requantization {
+    float x_scale, out_scale; /* out_scale: of integers alone */
+    int32_t x_zero_point, out_zero_point;
+    int32_t low, high; /* what an integer may be; low is the zero point under `relu` */
+    bool relu;
+} td_requantization;
+
+/* out (rows by columns) = x (uint8, rows by depth) times packed weights, plus bias (float32, by
+ * column; NULL: none): sums exact in 32 bits, then in float32 and in this order
+ *   out float32:   sum * (x_scale * scale[column]) + bias
+ *   out uint8, int8:  clamp(rint((sum + bias / (x_scale * scale)) * m) + zero point, low, high),
+ *                     m = x_scale * scale[column] / out_scale
+ * All are row-major. */
+typedef struct td_quantized_linear_plan {
+    TD_PLAN_HEAD(4, *out, *x, *packed, *bias);
+    int64_t rows, columns, depth;
+    td_requantization to;
+} td_quantized_linear_plan;
+
 #endif

@@ -1,5 +1,6 @@
 /* pointwise.c: the pointwise operators, each a row: schema, doc, loop or formula, gradient. */
 #include "engine/ops/pointwise/pointwise_rows.h"
+#include "engine/ops/quantized/quantized.h"
 #include "engine/ops/sparse/sparse.h"
 
 #include <math.h>
@@ -371,6 +372,7 @@ TD_OPERATOR(equal) = {
     .shapes = "a (...), b (others...) -> bool",
     .takes = "any; the result is bool",
     .run = run_equal,
+    .forms[TD_QUANTIZED] = td_quantized_equal,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };
 FLOAT_TEST(isnan, "Is it not a number?", "ne(x, x)", no_element);

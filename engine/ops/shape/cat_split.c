@@ -3,6 +3,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/ops/make/copy.h"
+#include "engine/ops/quantized/quantized.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <string.h>
@@ -385,6 +386,7 @@ TD_OPERATOR(unbind) = {
     .doc = "The parts along a dim, which is left out.",
     .shapes = "x (...) -> {(...) without dim}",
     .run = run_unbind,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(chunk) = {
     .schema = "(Tensor x, int chunks, dim dim=0) -> Tensor[]",
@@ -392,6 +394,7 @@ TD_OPERATOR(chunk) = {
     .shapes = "x (...) -> {(...) with n at dim}; n: ceil(x[dim]/chunks), and what is left",
     .notes = "Fewer parts than asked for where the sizes don't give as many.",
     .run = run_chunk,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(split) = {
     .schema = "(Tensor x, int[] split_size, dim dim=0) -> Tensor[]",
@@ -400,6 +403,7 @@ TD_OPERATOR(split) = {
         "x (...) -> {(...) with n at dim}; n: split_size, and what is left, or those in the list",
     .notes = "Sizes in a list must add up to the dim.",
     .run = run_split,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(split_with_sizes) = {
     .schema = "(Tensor x, int[] split_sizes, dim dim=0) -> Tensor[]",
@@ -407,6 +411,7 @@ TD_OPERATOR(split_with_sizes) = {
     .shapes = "x (...) -> {(...) with n at dim}; n: of split_sizes, one by one",
     .notes = "Sizes in a list must add up to the dim.",
     .run = run_split_with_sizes,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(cat) = {
     .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
@@ -420,6 +425,7 @@ TD_OPERATOR(cat) = {
     .dtypes = TD_DTYPES_ALL,
     .backward = grad_cat,
     .autocast = {[TD_CPU] = TD_AUTOCAST_PROMOTE},
+    .forms[TD_QUANTIZED] = td_quantized_cat,
     .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(stack) = {
@@ -446,6 +452,7 @@ TD_OPERATOR(flip) = {
     .kernel = kernel_flip,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: flip(g, dims)",
+    .forms[TD_QUANTIZED] = td_quantized_move,
 };
 TD_OPERATOR(roll) = {
     .schema = "(Tensor x, int[] shifts, dim[]? dims=nil) -> Tensor",

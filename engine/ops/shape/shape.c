@@ -1,6 +1,7 @@
 /* shape.c: the rows of views, whose geometry is in view.c; composites of views, such as reshape and
  * flatten; tril and triu; gradients of slices and of expanded tensors. */
 #include "engine/ops/shape/shape.h"
+#include "engine/ops/quantized/quantized.h"
 
 #include "engine/ops/make/copy.h"
 #include "engine/ops/plan/plan.h"
@@ -203,6 +204,7 @@ TD_OPERATOR(reshape) = {
     .shapes = "x (...) -> (size...)",
     .notes = "A size of -1 is worked out. A view where memory allows it, otherwise a copy.",
     .run = run_reshape,
+    .forms[TD_QUANTIZED] = td_quantized_move,
 };
 TD_OPERATOR(view_as) = {
     .schema = "(Tensor x, Tensor other) -> Tensor",
@@ -224,6 +226,7 @@ TD_OPERATOR(flatten) = {
     .shapes =
         "x (...) -> (sizes...); sizes: those of x, from start_dim to end_dim multiplied into one",
     .run = run_flatten,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(ravel) = {
     .schema = "(Tensor x) -> Tensor",
@@ -236,6 +239,7 @@ TD_OPERATOR(unflatten) = {
     .doc = "Split a dim into several; one size may be -1.",
     .shapes = "x (...) -> (result...); result: those of x, with sizes in place of the one at dim",
     .run = run_unflatten,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(permute) = {
     .schema = "(Tensor x, dim[] dims) -> Tensor",
@@ -266,6 +270,7 @@ TD_OPERATOR(movedim) = {
     .shapes =
         "x (...) -> (sizes...); sizes: those of x, source's at destination, the rest in order",
     .run = run_movedim,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(squeeze) = {
     .schema = "(Tensor x, dim[]? dim=nil) -> Tensor",
@@ -324,6 +329,7 @@ TD_OPERATOR(narrow) = {
     .shapes = "x (...) -> (...) with length at dim",
     .notes = "Elements outside of the dim are an error.",
     .run = run_narrow,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(tril) = {
     .schema = "(Tensor x, int diagonal=0) -> Tensor",

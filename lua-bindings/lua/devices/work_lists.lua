@@ -64,11 +64,11 @@ norm: group_norm layer_norm rms_norm
 permutation pointwise: randperm
 pointwise: _indices abs acos acosh add addcdiv addcmul addr asin asinh atan atan2 atanh bitwise_and bitwise_left_shift
     bitwise_not bitwise_or bitwise_right_shift bitwise_xor block_diag cartesian_prod cat ceil celu channel_shuffle
-    clamp clamp_max clamp_min clone column_stack copy_ copysign cos cosh cross deg2rad diag diag_embed diagflat
-    diagonal_scatter diff digamma div dstack elu entr eq erf erfc erfcx erfinv exp exp2 expm1 eye fill fill_
+    clamp clamp_max clamp_min clone column_stack copy_ copysign cos cosh cross deg2rad dequantize diag diag_embed
+    diagflat diagonal_scatter diff digamma div dstack elu entr eq erf erfc erfcx erfinv exp exp2 expm1 eye fill fill_
     fill_diagonal_ flip fliplr flipud float_power floor floor_divide fmax fmin fmod frac full full_like gcd ge gelu
     glu gt hardshrink hardsigmoid hardswish hardtanh heaviside hstack hypot i0 i0e i1 i1e igamma igammac im2col
-    indices isclose isfinite isinf isnan isneginf isposinf isreal kron lcm ldexp le leaky_relu lerp lgamma
+    indices int_repr isclose isfinite isinf isnan isneginf isposinf isreal kron lcm ldexp le leaky_relu lerp lgamma
     linalg_cross log log10 log1p log2 log_ndtr logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
     logit logsigmoid lt masked_fill maximum minimum mish mul nan_to_num ndtr ndtri ne neg new_full new_ones new_zeros
     nextafter ones ones_like outer pixel_shuffle pixel_unshuffle polygamma pow prelu rad2deg reciprocal relu relu6
@@ -80,6 +80,7 @@ pointwise product: addmm addmv baddbmm bilinear gru gru_cell inner linalg_matrix
 pointwise product reduce: addbmm cdist einsum
 pointwise progression: affine_grid bartlett_window blackman_window hamming_window hann_window kaiser_window logspace
 pointwise progression reduce: mvlgamma
+pointwise quantize: quantize_per_channel quantize_per_tensor
 pointwise reduce: allclose binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity dist equal
     hinge_embedding_loss huber_loss kl_div l1_loss linalg_vecdot local_response_norm logsumexp margin_ranking_loss
     mse_loss multilabel_soft_margin_loss nanmean normalize pairwise_distance poisson_nll_loss renorm smooth_l1_loss

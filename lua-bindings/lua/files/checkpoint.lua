@@ -74,8 +74,23 @@ local function identify(x)
         .. tostring(x.device)
 end
 
+local write
+
+-- Integers and parameters, which are written as the values that they are.
+local function write_quantized(writer, x)
+    local parts = { write(writer, x:int_repr()) }
+    local parameters = x:qscheme() == "per_tensor_affine" and { x:q_scale(), x:q_zero_point() }
+        or { x:q_per_channel_scales(), x:q_per_channel_zero_points(), x:q_per_channel_axis() }
+    for _, parameter in ipairs(parameters) do
+        parts[#parts + 1] = write(writer, parameter)
+    end
+    return string.format('{"quantized":[%s]}', table.concat(parts, ","))
+end
+
 local function write_tensor(writer, x)
-    if x.layout ~= "strided" then
+    if x.is_quantized then
+        return write_quantized(writer, x)
+    elseif x.layout ~= "strided" then
         tide._fail("save: %s is a sparse tensor: save its indices() and values(), or to_dense()", place(writer.path))
     end
     local form, same = x.requires_grad and "leaf" or "tensor", identify(x)
@@ -131,8 +146,6 @@ local function sort_keys(writer, value)
     end
     return keys, #keys > 0
 end
-
-local write
 
 local function write_table(writer, value)
     if writer.tables[value] then
@@ -253,6 +266,16 @@ local FORMS = {
             value[key] = read(reader, content[k + 1])
         end
         return value
+    end,
+    quantized = function(reader, content)
+        local parts = {}
+        for k, node in ipairs(type(content) == "table" and content or {}) do
+            parts[k] = read(reader, node)
+        end
+        local make = #parts == 3 and tide._make_per_tensor_quantized_tensor
+            or #parts == 4 and tide._make_per_channel_quantized_tensor or fail(reader, "three or four parts of a quantized tensor expected")
+        local ok, x = pcall(make, table.unpack(parts))
+        return ok and x or fail(reader, "%s", x)
     end,
     same = function(reader, number)
         return reader.tables[number] or fail(reader, "it names a table that is not there")

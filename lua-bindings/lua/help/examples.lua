@@ -5,7 +5,7 @@
 -- A test runs them all and compares; it also knows of each public function that has none.
 local tide = ...
 
-local ROOMS = { "pointwise", "shapes", "create", "reduce", "index", "linalg", "neural", "sparse", "base", "tensor", "nn", "optim",
+local ROOMS = { "pointwise", "shapes", "create", "reduce", "index", "linalg", "neural", "sparse", "quantized", "base", "tensor", "nn", "optim",
     "objects", "foreach", "cuda", "data", "images" }
 
 local examples = {}

@@ -440,8 +440,8 @@ one what it is here. What differs:
   cross_entropy's classes from 0          classes from 1
 
 Deliberately absent: complex numbers and torch.fft, torch.jit, torch.compile
-and torch.export (nothing is traced), quantized and nested tensors, layouts
-but dense and COO, torch.distributed, worker processes (workers are threads:
+and torch.export (nothing is traced), nested tensors, layouts but dense, COO
+and quantized, torch.distributed, worker processes (workers are threads:
 ?tide.workers), prune, lazy modules, devices but "cpu" and "cuda", float8 and
 unsigned integers but uint8.
 ]==]

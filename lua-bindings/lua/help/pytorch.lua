@@ -172,7 +172,7 @@ local ABSENT = {
         LockingLogger LoggerBase NoopLogger AggregationType AVG SUM BenchmarkConfig BenchmarkExecutionStats PyTorchFile* BufferDict torch.ModuleDict torch.ParameterDict nn.Module.compile nn.Module.call_super_init
         nn.Module.dump_patches nn.Module.T_destination torch.Type *Type Value Tag DispatchKey* *DispatchKeyGuard DisableTorchFunction* Sym* sym_* library.* nn.factory_kwargs utils.mobile_optimizer* FatalError
         *traceable* *opaque* CuspyConfig]] },
-    { "there are no quantized tensors; the nearest are tide.int8 with int_mm, and tide.autocast in bfloat16", [[*quant* quint* qint* QInt* QUInt* q_* qscheme per_tensor* per_channel* nn.qat nn.intrinsic int_repr fbgemm_* QuantStub *FakeQuant*
+    { "what there is of quantization is tide.quantize_per_tensor, quantize_per_channel, x:dequantize() and tide.quantization: observers, quantize_dynamic, prepare, convert", [[*quant* quint* qint* QInt* QUInt* q_* qscheme per_tensor* per_channel* nn.qat nn.intrinsic int_repr fbgemm_* QuantStub *FakeQuant*
         dequantize *qat* *Observer* *observer* *QConfig* quantization.* nn.quantizable ao fake_quantize* fused_moving_avg* choose_qparams*]] },
     { "there is one process and no collective; a device's tensors go by x:to(device)", [[distributed distributed.* nn.parallel nn.parallel.* DataParallel RRefType multiprocessing multiprocessing.* cuda.comm cuda.comm.* cuda.nccl nccl monitor
         prepare_multiprocessing_environment AwaitType *Rank* ipc_collect]] },

@@ -39,7 +39,9 @@ function layers.layer(nn, schema, doc, shapes, class)
     function c:init(...)
         local arguments = read(...)
         local dtype, device = arguments.dtype, arguments.device
-        arguments.dtype, arguments.device = nil, nil
+        if class.make then
+            arguments.dtype, arguments.device = nil, nil
+        end
         for field, value in pairs(arguments) do
             rawset(self, field, value)
         end

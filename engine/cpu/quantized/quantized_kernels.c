@@ -1,0 +1,256 @@
+/* quantized_kernels.c: floats to integers of a scale and a zero point, products of bytes, and their
+ * sums back to floats or integers. Built once per instruction set; all give the same bits. */
+#include "engine/cpu/quantized/quantized_kernels.h"
+
+#include "engine/cpu/isa/isa_symbol.h"
+
+#include <math.h>
+#include <string.h>
+
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+#include <immintrin.h>
+#endif
+
+enum { COLUMNS = 16, FOUR = 4, PANEL_GROUP = COLUMNS * FOUR }; /* bytes of a group of a panel */
+
+/* ---- rounding ---- */
+
+/* Half to even, of |v| < 2^22: there floats beside `whole` are the integers. */
+static inline float round_small(float v) {
+    const float whole = 0x1.8p23f;
+    return (v + whole) - whole;
+}
+
+/* v between bounds that are whole numbers, and rounded, in which order is all the same; NaN gives
+ * the lower one. */
+static inline int32_t round_between(float v, float low, float high) {
+    v = v >= low ? v : low;
+    v = v <= high ? v : high;
+    return (int32_t)round_small(v);
+}
+
+#define DEFINE_QUANTIZE(NAME, T)                                                                   \
+    static void NAME(const td_quantize_line *l) {                                                  \
+        const float *restrict x = l->x;                                                            \
+        T *restrict out = l->out;                                                                  \
+        const float inverse = 1 / l->scale;                                                        \
+        const int32_t zero_point = l->zero_point;                                                  \
+        const float low = (float)(l->low - zero_point), high = (float)(l->high - zero_point);      \
+        for (int64_t i = 0; i < l->n; i++)                                                         \
+            out[i] = (T)(round_between(x[i] * inverse, low, high) + zero_point);                   \
+    }
+DEFINE_QUANTIZE(quantize_u8, uint8_t)
+DEFINE_QUANTIZE(quantize_i8, int8_t)
+
+/* Bounds of 32 bits are no floats, but doubles are exact here. */
+static void quantize_i32(const td_quantize_line *l) {
+    int32_t *out = l->out;
+    const float inverse = 1 / l->scale;
+    const double low = l->low, high = l->high;
+    for (int64_t i = 0; i < l->n; i++) {
+        double v = (double)rintf(l->x[i] * inverse) + l->zero_point;
+        v = v >= low ? v : low;
+        out[i] = (int32_t)(v <= high ? v : high);
+    }
+}
+
+/* ---- sums ---- */
+
+static int32_t sum_bytes(const uint8_t *x, int64_t n) {
+    uint32_t sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i];
+    return (int32_t)sum;
+}
+
+/* Four bytes of a row, from any address. */
+static inline int32_t load_four(const uint8_t *x) {
+    int32_t four;
+    memcpy(&four, x, sizeof four);
+    return four;
+}
+
+#if defined(TD_ISA_avx512)
+/* ROWS rows with PANELS panels: each group of four bytes of a row meets 16 columns at a time. */
+#define DEFINE_VNNI(ROWS, PANELS)                                                                  \
+    __attribute__((target("avx512vnni"))) static void vnni_##ROWS##_##PANELS(                      \
+        const td_byte_tile *t) {                                                                   \
+        __m512i sums[ROWS][PANELS];                                                                \
+        const int64_t apart = t->groups * PANEL_GROUP;                                             \
+        const int8_t *w = t->weights;                                                              \
+        const uint8_t *x = t->x;                                                                   \
+        _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++)                                   \
+            _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =                \
+                _mm512_setzero_si512();                                                            \
+        for (int64_t k = 0; k < t->groups; k++, w += PANEL_GROUP, x += FOUR) {                     \
+            __m512i b[PANELS];                                                                     \
+            _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) b[p] =                      \
+                _mm512_load_si512(w + p * apart);                                                  \
+            _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) {                             \
+                __m512i a = _mm512_set1_epi32(load_four(x + r * t->step));                         \
+                _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =            \
+                    _mm512_dpbusd_epi32(sums[r][p], a, b[p]);                                      \
+            }                                                                                      \
+        }                                                                                          \
+        _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++)                                   \
+            _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++)                             \
+                _mm512_storeu_si512(t->sums + (r * (PANELS) + p) * COLUMNS, sums[r][p]);           \
+    }
+#define DEFINE_VNNI_ROWS(PANELS)                                                                   \
+    DEFINE_VNNI(1, PANELS)                                                                         \
+    DEFINE_VNNI(2, PANELS)                                                                         \
+    DEFINE_VNNI(3, PANELS)                                                                         \
+    DEFINE_VNNI(4, PANELS)                                                                         \
+    DEFINE_VNNI(5, PANELS)                                                                         \
+    DEFINE_VNNI(6, PANELS)
+DEFINE_VNNI_ROWS(1)
+DEFINE_VNNI_ROWS(2)
+DEFINE_VNNI_ROWS(3)
+DEFINE_VNNI_ROWS(4)
+
+static void tile_by_fours(const td_byte_tile *t) {
+#define VNNI_ROW(ROWS)                                                                             \
+    { vnni_##ROWS##_1, vnni_##ROWS##_2, vnni_##ROWS##_3, vnni_##ROWS##_4 }
+    static const td_byte_tile_fn fns[TD_TILE_ROWS][TD_TILE_PANELS] = {
+        VNNI_ROW(1), VNNI_ROW(2), VNNI_ROW(3), VNNI_ROW(4), VNNI_ROW(5), VNNI_ROW(6)};
+    fns[t->rows - 1][t->panels - 1](t);
+}
+#define TILE_BY_FOURS tile_by_fours
+#else
+#define TILE_BY_FOURS NULL
+#endif
+
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+/* ROWS rows with one panel. `vpmaddubsw` adds two products in 16 bits, which saturate: it is used
+ * for the groups of which the packing has proved that no bytes make them do so. The others come
+ * last, and are multiplied in 16 bits and added up in 32. */
+#define DEFINE_AVX2(ROWS)                                                                          \
+    static void avx2_##ROWS(const td_byte_tile *t, const int8_t *w, const uint16_t *order,         \
+                            int64_t safe, int32_t *out) {                                          \
+        const __m256i ones = _mm256_set1_epi16(1);                                                 \
+        const int64_t width = (int64_t)t->panels * COLUMNS;                                        \
+        __m256i low[ROWS], high[ROWS];                                                             \
+        int64_t k = 0;                                                                             \
+        _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) low[r] = high[r] =                \
+            _mm256_setzero_si256();                                                                \
+        for (; k < safe; k++, w += PANEL_GROUP) {                                                  \
+            const uint8_t *x = t->x + (int64_t)order[k] * FOUR;                                    \
+            __m256i b0 = _mm256_load_si256((const void *)w);                                       \
+            __m256i b1 = _mm256_load_si256((const void *)(w + PANEL_GROUP / 2));                   \
+            _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                             \
+                __m256i a = _mm256_set1_epi32(load_four(x + r * t->step));                         \
+                low[r] = _mm256_add_epi32(low[r],                                                  \
+                                          _mm256_madd_epi16(_mm256_maddubs_epi16(a, b0), ones));   \
+                high[r] = _mm256_add_epi32(high[r],                                                \
+                                           _mm256_madd_epi16(_mm256_maddubs_epi16(a, b1), ones));  \
+            }                                                                                      \
+        }                                                                                          \
+        for (; k < t->groups; k++, w += PANEL_GROUP) {                                             \
+            const uint8_t *x = t->x + (int64_t)order[k] * FOUR;                                    \
+            const __m256i odd = _mm256_set1_epi16((short)0xff00);                                  \
+            __m256i b0 = _mm256_load_si256((const void *)w);                                       \
+            __m256i b1 = _mm256_load_si256((const void *)(w + PANEL_GROUP / 2));                   \
+            __m256i b0_odd = _mm256_srai_epi16(b0, 8), b1_odd = _mm256_srai_epi16(b1, 8);          \
+            __m256i b0_even = _mm256_srai_epi16(_mm256_slli_epi16(b0, 8), 8);                      \
+            __m256i b1_even = _mm256_srai_epi16(_mm256_slli_epi16(b1, 8), 8);                      \
+            _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                             \
+                __m256i a = _mm256_set1_epi32(load_four(x + r * t->step));                         \
+                __m256i a_odd = _mm256_srli_epi16(a, 8), a_even = _mm256_andnot_si256(odd, a);     \
+                low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(a_even, b0_even));             \
+                low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(a_odd, b0_odd));               \
+                high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(a_even, b1_even));           \
+                high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(a_odd, b1_odd));             \
+            }                                                                                      \
+        }                                                                                          \
+        _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                                 \
+            _mm256_storeu_si256((void *)(out + r * width), low[r]);                                \
+            _mm256_storeu_si256((void *)(out + r * width + COLUMNS / 2), high[r]);                 \
+        }                                                                                          \
+    }
+DEFINE_AVX2(1)
+DEFINE_AVX2(2)
+DEFINE_AVX2(3)
+DEFINE_AVX2(4)
+
+typedef void (*avx2_fn)(const td_byte_tile *t, const int8_t *w, const uint16_t *order, int64_t safe,
+                        int32_t *out);
+
+static void tile(const td_byte_tile *t) {
+    static const avx2_fn fns[] = {avx2_1, avx2_2, avx2_3, avx2_4};
+    enum { MOST = sizeof fns / sizeof *fns };
+    for (int row = 0; row < t->rows; row += MOST) {
+        td_byte_tile part = *t;
+        part.x += row * t->step;
+        int rows = t->rows - row < MOST ? t->rows - row : MOST;
+        for (int p = 0; p < t->panels; p++)
+            fns[rows - 1](&part, t->weights + p * t->groups * PANEL_GROUP, t->order + p * t->groups,
+                          t->safe[p], t->sums + ((int64_t)row * t->panels + p) * COLUMNS);
+    }
+}
+enum { ORDERED = 1 };
+#else
+static void tile(const td_byte_tile *t) {
+    const int64_t width = (int64_t)t->panels * COLUMNS;
+    memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * width));
+    for (int p = 0; p < t->panels; p++)
+        for (int64_t k = 0; k < t->groups; k++) {
+            const int8_t *w = t->weights + (p * t->groups + k) * PANEL_GROUP;
+            for (int r = 0; r < t->rows; r++) {
+                const uint8_t *x = t->x + r * t->step + k * FOUR;
+                int32_t *sums = t->sums + r * width + p * COLUMNS;
+                for (int c = 0; c < COLUMNS; c++, w += FOUR)
+                    sums[c] += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
+                w -= PANEL_GROUP;
+            }
+        }
+}
+enum { ORDERED = 0 };
+#endif
+
+/* ---- what becomes of sums ---- */
+
+/* The sum of (x - its zero point) times (weight - its own): it fits, as the depth is bounded, so
+ * what wraps around on the way does no harm. */
+static inline int32_t centred(const td_rescale_line *l, int64_t i) {
+    return (int32_t)((uint32_t)l->sums[i] -
+                     (uint32_t)l->x_zero_point * (uint32_t)l->column_sums[i] -
+                     (uint32_t)l->zero_points[i] * (uint32_t)l->row_sum);
+}
+
+static void rescale_f32(const td_rescale_line *l) {
+    float *restrict out = l->out;
+    for (int64_t i = 0; i < l->n; i++)
+        out[i] = (float)centred(l, i) * l->factors[i];
+    if (l->addends)
+        for (int64_t i = 0; i < l->n; i++)
+            out[i] += l->addends[i];
+    if (l->relu)
+        for (int64_t i = 0; i < l->n; i++)
+            out[i] = out[i] < 0 ? 0 : out[i];
+}
+
+#define DEFINE_RESCALE(NAME, T)                                                                    \
+    static void NAME(const td_rescale_line *l) {                                                   \
+        T *restrict out = l->out;                                                                  \
+        const int32_t zero_point = l->out_zero_point;                                              \
+        const float low = (float)(l->low - zero_point), high = (float)(l->high - zero_point);      \
+        for (int64_t i = 0; i < l->n; i++) {                                                       \
+            float sum = (float)centred(l, i);                                                      \
+            sum = l->addends ? sum + l->addends[i] : sum;                                          \
+            out[i] = (T)(round_between(sum * l->factors[i], low, high) + zero_point);              \
+        }                                                                                          \
+    }
+DEFINE_RESCALE(rescale_u8, uint8_t)
+DEFINE_RESCALE(rescale_i8, int8_t)
+
+/* ---- the table ---- */
+
+extern const td_quantized_kernels TD_ISA_SYMBOL(td_quantized_kernels);
+const td_quantized_kernels TD_ISA_SYMBOL(td_quantized_kernels) = {
+    .quantize = {[TD_U8] = quantize_u8, [TD_I8] = quantize_i8, [TD_I32] = quantize_i32},
+    .tile = tile,
+    .tile_vnni = TILE_BY_FOURS,
+    .ordered = ORDERED,
+    .rescale = {[TD_F32] = rescale_f32, [TD_U8] = rescale_u8, [TD_I8] = rescale_i8},
+    .sum_bytes = sum_bytes,
+};

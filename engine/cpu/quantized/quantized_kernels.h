@@ -1,0 +1,60 @@
+/* quantized_kernels.h: inner loops of quantized tensors. Every instruction set gives the same bits:
+ * sums of integers are exact, and what follows them is done in float32 in one order. */
+#ifndef TD_CPU_QUANTIZED_QUANTIZED_KERNELS_H
+#define TD_CPU_QUANTIZED_QUANTIZED_KERNELS_H
+
+#include "engine/core/dtype.h"
+
+/* out[i] = clamp(zero_point + rint(x[i] * (1 / scale)), low, high) for i < n; NaN gives low. */
+typedef struct td_quantize_line {
+    const float *x;
+    void *out;
+    int64_t n;
+    float scale;
+    int32_t zero_point, low, high;
+} td_quantize_line;
+typedef void (*td_quantize_fn)(const td_quantize_line *line);
+
+/* The sums of `rows` rows of bytes (`depth` each, rounded up to a multiple of four, `step` bytes
+ * apart; what stands behind the depth meets weights of 0) with `panels` panels of packed weights
+ * that lie one behind the other: sums[r * 16 * panels + column]. `order` and `safe` are those of
+ * the panels (ops/plan/quantized_pack.h). */
+typedef struct td_byte_tile {
+    const uint8_t *x;
+    int64_t step;
+    int rows, panels; /* at most tile_rows and tile_panels */
+    const int8_t *weights;
+    const uint16_t *order;
+    const int32_t *safe;
+    int64_t groups; /* of four along the depth */
+    int32_t *sums;
+} td_byte_tile;
+typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
+
+/* A row of sums of n columns into its result, as td_quantized_linear_plan says: a float is sum *
+ * factor + addend, an integer (sum + addend) * factor rounded. */
+typedef struct td_rescale_line {
+    const int32_t *sums;
+    const int32_t *column_sums,
+        *zero_points;               /* by column; the first of weights less K zero points */
+    const float *factors, *addends; /* by column; NULL: nothing is added */
+    void *out;
+    int64_t n;
+    int32_t row_sum; /* of x's bytes */
+    int32_t x_zero_point, out_zero_point, low, high;
+    bool relu;
+} td_rescale_line;
+typedef void (*td_rescale_fn)(const td_rescale_line *line);
+
+enum { TD_TILE_ROWS = 6, TD_TILE_PANELS = 4 };
+
+typedef struct td_quantized_kernels {
+    td_quantize_fn quantize[TD_DTYPE_COUNT]; /* by the dtype of out; NULL: not for this one */
+    td_byte_tile_fn tile;
+    td_byte_tile_fn tile_vnni; /* NULL: not in this set; takes AVX512_VNNI */
+    bool ordered;              /* `tile` reads groups in the panels' order, safe ones first */
+    td_rescale_fn rescale[TD_DTYPE_COUNT]; /* to float32, uint8, int8 */
+    int32_t (*sum_bytes)(const uint8_t *x, int64_t n);
+} td_quantized_kernels;
+
+#endif

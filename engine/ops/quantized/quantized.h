@@ -1,0 +1,37 @@
+/* quantized.h: quantized tensors as operators see them: made of floats or of integers, and what
+ * operators of other families do where an argument is quantized (td_op.forms). */
+#ifndef TD_OPS_QUANTIZED_QUANTIZED_H
+#define TD_OPS_QUANTIZED_QUANTIZED_H
+
+#include "engine/ops/op.h"
+#include "engine/ops/quantized/quantized_tensor.h"
+
+/* EVALUE unless a scale is a float32 above 0 that is not denormal, and a zero point an integer of
+ * the dtype. */
+td_status td_check_scale(double scale) TD_MUST_CHECK;
+td_status td_check_zero_point(int64_t zero_point, td_dtype ints) TD_MUST_CHECK;
+
+/* The integers (new) that x, floating, becomes with these parameters, or with those of `like`. */
+td_status td_quantize_ints(td_tensor *x, double scale, int64_t zero_point, td_dtype ints,
+                           td_tensor **out) TD_MUST_CHECK;
+td_status td_quantize_ints_as(td_tensor *x, const td_tensor *like, td_tensor **out) TD_MUST_CHECK;
+
+/* Are the parameters of two quantized tensors the same, and the dtypes? */
+bool td_quantized_agree(const td_tensor *a, const td_tensor *b);
+
+/* ---- for td_op.forms ---- */
+
+/* Where a row has no form: views, and what is written as a formula. All else is refused, with the
+ * dtypes of the tensors. */
+td_status td_quantized_otherwise(td_call *call);
+/* Operators that put elements elsewhere and leave them as they are. */
+td_status td_quantized_move(td_call *call);
+/* Operators that only call others. */
+td_status td_quantized_composite(td_call *call);
+td_status td_quantized_clone(td_call *call); /* clone, contiguous */
+td_status td_quantized_to(td_call *call);
+td_status td_quantized_copy(td_call *call);
+td_status td_quantized_cat(td_call *call);
+td_status td_quantized_equal(td_call *call);
+
+#endif

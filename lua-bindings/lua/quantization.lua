@@ -1,0 +1,13 @@
+-- quantization.lua: tide.quantization: ranges of floats observed, floats rounded for training, and models whose
+-- linear layers multiply bytes. What a quantized tensor is, the engine knows (engine/ops/quantized/README.md).
+local tide = ...
+local quantization = {}
+
+tide._require("quantization.observers")(quantization)
+tide._require("quantization.fake")(quantization)
+tide._require("quantization.workflow")(quantization)
+
+tide._document(quantization, "quantization", "tide.quantization",
+    "Observers, fake quantization, and models in int8: quantize_dynamic, prepare, convert, report.")
+
+return quantization

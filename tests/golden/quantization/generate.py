@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Writes observers.jsonl: what torch.ao.quantization makes of batches that both sides draw alike: scales, zero points
+and what fake quantization gives, with gradients. Run with PyTorch 2.x; tests/lua/quantization reads the file.
+
+    python3 tests/golden/quantization/generate.py
+"""
+import json
+import os
+import struct
+import warnings
+
+import torch
+from torch.ao.quantization import fake_quantize, observer
+
+warnings.simplefilter("ignore")
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def draw(n, seed, spread=1.0, shift=0.0):
+    """n float32 numbers of a generator that is a line in any language; the sum of four is nearly normal."""
+    state, out = seed, []
+    for _ in range(n):
+        total = 0
+        for _ in range(4):
+            state = (state * 1103515245 + 12345) % 2147483648
+            total += state // 65536
+        out.append((total / 32768 - 2) * spread + shift)
+    return torch.tensor(out, dtype=torch.float64).to(torch.float32)
+
+
+def bits(x):
+    return ["%08x" % struct.unpack("<I", struct.pack("<f", v))[0] for v in x.detach().reshape(-1).tolist()]
+
+
+SCHEMES = {"affine": torch.per_tensor_affine, "symmetric": torch.per_tensor_symmetric}
+CHANNELS = {"affine": torch.per_channel_affine, "symmetric": torch.per_channel_symmetric}
+BATCHES = [[(256, 1, 1.0, 0.0)], [(300, 2, 0.5, 1.0), (300, 3, 2.0, -0.5)], [(64, 4, 1e-3, 0.0), (64, 5, 1e-2, 0.0), (200, 6, 5.0, 2.0)],
+           [(128, 7, 1.0, 6.0)], [(128, 8, 1.0, -6.0)], [(8, 9, 0.0, 0.0)], [(500, 10, 1.0, 0.0), (500, 11, 0.2, 0.0)]]
+
+
+def cases():
+    for name in ("MinMaxObserver", "MovingAverageMinMaxObserver", "HistogramObserver", "PerChannelMinMaxObserver"):
+        for dtype in ("quint8", "qint8"):
+            for scheme in SCHEMES:
+                for reduced in (False, True):
+                    if dtype == "quint8" and scheme == "symmetric" and reduced:
+                        continue  # torch refuses it too
+                    for batches in BATCHES:
+                        channels = name.startswith("PerChannel")
+                        options = {"dtype": getattr(torch, dtype), "reduce_range": reduced,
+                                   "qscheme": (CHANNELS if channels else SCHEMES)[scheme]}
+                        if channels:
+                            options["ch_axis"] = 1
+                        made = getattr(observer, name)(**options)
+                        for batch in batches:
+                            made(draw(*batch).reshape(-1, 4))
+                        scale, point = made.calculate_qparams()
+                        yield {"observer": name, "dtype": dtype, "scheme": scheme, "reduce_range": reduced, "batches": batches,
+                               "scale": bits(scale), "zero_point": point.tolist()}
+    for scale, point, low, high in ((0.05, 10, 0, 255), (0.1, 0, -128, 127), (0.013, 3, 0, 15), (1 / 3, -5, -64, 63)):
+        x = draw(96, 12, 4.0).reshape(4, 6, 4).requires_grad_(True)
+        y = torch.fake_quantize_per_tensor_affine(x, scale, point, low, high)
+        y.backward(draw(96, 13).reshape(4, 6, 4))
+        yield {"fake": [scale, point, low, high], "out": bits(y), "grad": bits(x.grad)}
+        x = x.detach().requires_grad_(True)
+        scales, points = draw(6, 14, 0.01, 0.1), torch.full((6,), point, dtype=torch.int32)
+        y = torch.fake_quantize_per_channel_affine(x, scales, points, 1, low, high)
+        y.backward(draw(96, 13).reshape(4, 6, 4))
+        yield {"fake_channels": [point, low, high], "out": bits(y), "grad": bits(x.grad)}
+        x = x.detach().requires_grad_(True)
+        s = torch.tensor([scale], requires_grad=True)
+        z = torch.tensor([float(max(point, low))], requires_grad=True)
+        y = torch._fake_quantize_learnable_per_tensor_affine(x, s, z, low, high, 0.25)
+        y.backward(draw(96, 13).reshape(4, 6, 4))
+        yield {"learnable": [scale, max(point, low), low, high], "out": bits(y), "grad": bits(x.grad), "scale_grad": s.grad.item(),
+               "point_grad": z.grad.item()}
+
+
+def quantized():
+    """Linear layers by fbgemm, with activations of 7 bits, so that no sum saturates on any processor."""
+    torch.backends.quantized.engine = "fbgemm"
+    for k, (m, depth, n) in enumerate(((1, 128, 20), (6, 51, 33), (7, 4, 16), (3, 257, 5))):
+        x, w, b = draw(m * depth, 20 + k).reshape(m, depth), draw(n * depth, 30 + k, 0.2).reshape(n, depth), draw(n, 40 + k)
+        qx = torch.quantize_per_tensor(x, 0.04, 60, torch.quint8)
+        qx = torch._make_per_tensor_quantized_tensor(qx.int_repr().clamp(0, 127), 0.04, 60)
+        qw = torch.quantize_per_channel(w, w.abs().amax(1).double() / 127, torch.zeros(n, dtype=torch.int64), 0, torch.qint8)
+        packed = torch.ops.quantized.linear_prepack(qw, b)
+        yield {"linear": [m, depth, n, k], "x": qx.int_repr().reshape(-1).tolist(), "w": qw.int_repr().reshape(-1).tolist(),
+               "out": torch.ops.quantized.linear(qx, packed, 0.05, 100).int_repr().reshape(-1).tolist(),
+               "relu": torch.ops.quantized.linear_relu(qx, packed, 0.05, 100).int_repr().reshape(-1).tolist(),
+               "dynamic": torch.ops.quantized.linear_dynamic(x, packed, True).reshape(-1).tolist()}
+
+
+with open(os.path.join(HERE, "observers.jsonl"), "w") as file:
+    for case in list(cases()) + list(quantized()):
+        file.write(json.dumps(case) + "\n")

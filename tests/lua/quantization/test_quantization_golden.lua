@@ -1,0 +1,112 @@
+-- test_quantization_golden.lua: observers, fake quantization and linear layers beside PyTorch's (tests/golden/quantization):
+-- scales, zero points and bytes bit for bit.
+local t = require "harness"
+local json = require "json"
+local Q = tide.quantization
+local file = os.getenv("TIDE_SOURCE") .. "/tests/golden/quantization/observers.jsonl"
+
+-- The generator of generate.py.
+local function draw(n, seed, spread, shift)
+    local state, out = seed, {}
+    for k = 1, n do
+        local total = 0
+        for _ = 1, 4 do
+            state = (state * 1103515245 + 12345) % 2147483648
+            total = total + state // 65536
+        end
+        out[k] = (total / 32768 - 2) * (spread or 1) + (shift or 0)
+    end
+    return tide.tensor(out, { dtype = tide.float64 }):float()
+end
+
+local function bits(x)
+    local out = x:detach():reshape(-1):tolist()
+    for k, v in ipairs(out) do
+        out[k] = string.format("%08x", (string.unpack("<I4", string.pack("<f", v))))
+    end
+    return table.concat(out, " ")
+end
+
+local cases = { observer = {}, fake = {}, fake_channels = {}, learnable = {}, linear = {} }
+for line in io.lines(file) do
+    local case = json.read(line)
+    for kind, list in pairs(cases) do
+        if case[kind] then
+            list[#list + 1] = case
+        end
+    end
+end
+
+t.test("the_golden_file_has_cases_of_every_kind", function()
+    for kind, list in pairs(cases) do
+        t.is_true(#list >= 4, kind)
+    end
+end)
+
+for _, case in ipairs(cases.observer) do
+    local name = ("%s_%s_%s_%s_%d_%d"):format(case.observer, case.dtype, case.scheme, case.reduce_range, case.batches[1][1], case.batches[1][2])
+    t.test(name .. "_is_pytorchs", function()
+        local channels = case.observer:find("PerChannel", 1, true)
+        local observer = Q[case.observer] { dtype = case.dtype, reduce_range = case.reduce_range,
+            qscheme = (channels and "per_channel_" or "per_tensor_") .. case.scheme, ch_axis = channels and 2 or nil }
+        for _, batch in ipairs(case.batches) do
+            observer(draw(table.unpack(batch)):reshape(-1, 4))
+        end
+        local scale, point = observer:calculate_qparams()
+        t.eq(bits(scale), table.concat(case.scale, " "))
+        t.eq(table.concat(point:tolist(), " "), table.concat(case.zero_point, " "))
+    end)
+end
+
+local function input() return draw(96, 12, 4.0):reshape(4, 6, 4):requires_grad_(true) end
+local function incoming() return draw(96, 13):reshape(4, 6, 4) end
+local function check(case, x, y)
+    y:backward(incoming())
+    t.eq(bits(y), table.concat(case.out, " "))
+    t.eq(bits(x.grad), table.concat(case.grad, " "))
+end
+
+for k, case in ipairs(cases.fake) do
+    t.test("fake_quantize_per_tensor_affine_is_pytorchs_" .. k, function()
+        local x = input()
+        check(case, x, Q.fake_quantize_per_tensor_affine(x, table.unpack(case.fake)))
+    end)
+end
+for k, case in ipairs(cases.fake_channels) do
+    t.test("fake_quantize_per_channel_affine_is_pytorchs_" .. k, function()
+        local x, point, low, high = input(), table.unpack(case.fake_channels)
+        check(case, x, Q.fake_quantize_per_channel_affine(x, draw(6, 14, 0.01, 0.1), tide.full({ 6 }, point, { dtype = tide.int32 }), 2,
+            low, high))
+    end)
+end
+for k, case in ipairs(cases.learnable) do
+    t.test("a_learnable_scale_gets_pytorchs_gradient_" .. k, function()
+        local x, scale, point, low, high = input(), table.unpack(case.learnable)
+        local s = tide.tensor({ scale }, { requires_grad = true })
+        local z = tide.tensor({ point + 0.0 }, { requires_grad = true })
+        check(case, x, tide._fake_quantize_learnable(x, s, z, low, high, 0.25))
+        t.close(s.grad:item(), case.scale_grad, 1e-4 * math.max(1, math.abs(case.scale_grad)))
+        t.close(z.grad:item(), case.point_grad, 1e-4 * math.max(1, math.abs(case.point_grad)))
+    end)
+end
+
+for _, case in ipairs(cases.linear) do
+    local m, depth, n, k = table.unpack(case.linear)
+    t.test(("linear_of_%dx%dx%d_is_fbgemms"):format(m, depth, n), function()
+        local x, w, b = draw(m * depth, 20 + k):reshape(m, depth), draw(n * depth, 30 + k, 0.2):reshape(n, depth), draw(n, 40 + k)
+        local qw = tide.quantize_per_channel(w, w:abs():amax(2):double() / 127, tide.zeros(n, { dtype = tide.int64 }), 1, tide.qint8)
+        local qx = tide.quantize_per_tensor(x, 0.04, 60, tide.quint8):int_repr():clamp(0, 127)
+        t.eq(table.concat(qx:reshape(-1):tolist(), " "), table.concat(case.x, " "))
+        t.eq(table.concat(qw:int_repr():reshape(-1):tolist(), " "), table.concat(case.w, " "))
+        local packed = tide._quantized_pack(qw)
+        qx = tide._make_per_tensor_quantized_tensor(qx, 0.04, 60)
+        local y, relu = tide._quantized_linear(qx, packed, b, 0.05, 100), tide._quantized_linear(qx, packed, b, 0.05, 100, true)
+        t.eq(table.concat(y:int_repr():reshape(-1):tolist(), " "), table.concat(case.out, " "))
+        t.eq(table.concat(relu:int_repr():reshape(-1):tolist(), " "), table.concat(case.relu, " "))
+        -- fbgemm fuses the product with the bias where it can, which rounds once: a bit of the last place
+        local dynamic = tide._quantized_linear_dynamic(x, packed, b, false, true):reshape(-1):tolist()
+        for j, v in ipairs(dynamic) do
+            t.close(v, case.dynamic[j], 4e-7 * math.max(1, math.abs(v)))
+        end
+    end)
+end
