@@ -4,6 +4,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/signals.h"
 #include "engine/distributed/elements.h"
+#include "engine/distributed/flight.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -46,6 +47,8 @@ static void finish(td_work *work, td_progress progress) {
         const td_transfer *t = &work->transfer;
         td_elements_divide(t->dtype, t->recv, work->divisor, t->count);
     }
+    if (progress == TD_ARRIVED)
+        td_flight_end(work->number);
     pthread_mutex_lock(&driver.lock);
     atomic_store_explicit(&work->progress, (int)progress, memory_order_release);
     pthread_cond_broadcast(&driver.arrived);

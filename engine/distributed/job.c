@@ -5,23 +5,39 @@
 #include "engine/core/memory.h"
 #include "engine/distributed/driver.h"
 #include "engine/distributed/engines.h"
+#include "engine/distributed/flight.h"
+#include "engine/distributed/hub.h"
 #include "engine/distributed/launcher.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct td_group {
     atomic_int refs;
-    int rank, size, *members; /* members NULL: rank r is the job's rank r */
-    void *handle;             /* the transport's */
+    int rank, size, *members;  /* members NULL: rank r is the job's rank r */
+    uint32_t number, sequence; /* 0: all ranks; of the last collective */
+    void *handle;              /* the transport's */
 };
 
 static td_group all = {.size = 1};
 static const td_transport *transport; /* NULL: in no job */
+static td_hub *hub;                   /* of rank 0, where nobody else keeps it */
 static int local_rank, groups;
+enum { TD_ADDRESS_TEXT = 160 };
 static char engine[160];
 
 /* ---- the job ---- */
+
+static void leave(void) {
+    td_watch_close();
+    td_hub_close(hub);
+    hub = NULL;
+    td_driver_close();
+    transport = NULL;
+    all = (td_group){.size = 1};
+}
 
 /* Does the engine know of the processes that the launcher started? */
 static td_status check_size(const td_launcher *launcher, int size) {
@@ -34,43 +50,87 @@ static td_status check_size(const td_launcher *launcher, int size) {
         launcher->name, launcher->size, transport->version(), size);
 }
 
-td_status td_job_open(const char *name, double timeout) {
+/* The hub's address, from rank 0 to all: that which tide-run has made, or one of rank 0's own. */
+static td_status share_address(bool local, char address[TD_ADDRESS_TEXT]) {
+    td_status status = TD_OK;
+    td_tensor *bytes = NULL;
+    td_work *work = NULL;
+    const char *given = getenv("TIDE_CONTROL");
+    TD_TRY(td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, (int64_t[]){TD_ADDRESS_TEXT}, &bytes));
+    memset(bytes->data, 0, TD_ADDRESS_TEXT);
+    if (all.rank == 0 && given && *given)
+        snprintf(bytes->data, TD_ADDRESS_TEXT, "%s", given);
+    else if (all.rank == 0)
+        TD_TRY(td_hub_open(local, bytes->data, &hub));
+    td_post post = {.kind = TD_BROADCAST, .recv = bytes};
+    TD_TRY(td_post_start(&all, &post, &work));
+    TD_TRY(td_work_wait(work));
+    memcpy(address, bytes->data, TD_ADDRESS_TEXT);
+    address[TD_ADDRESS_TEXT - 1] = '\0';
+done:
+    td_work_release(work);
+    td_release(bytes);
+    return status;
+}
+
+/* Whoever watches this process from outside hears where the hub is through a pipe. */
+static void tell_supervisor(const char *address) {
+    const char *text = getenv("TIDE_CONTROL_PIPE");
+    char *end = NULL;
+    long fd = text && *text ? strtol(text, &end, 10) : -1;
+    if (fd > 2 && fd < 1024 && end && *end == '\0' && write((int)fd, address, TD_ADDRESS_TEXT) < 0)
+        return; /* then it tells nobody */
+}
+
+static td_status begin_watch(const td_launcher *launcher, const td_job_options *options) {
+    td_status status = TD_OK;
+    char address[TD_ADDRESS_TEXT];
+    TD_TRY(share_address(launcher->one_machine, address));
+    tell_supervisor(address);
+    TD_TRY(td_watch_open(address, all.rank, all.size, options->timeout, options->ended));
+    all.sequence = 0;
+done:
+    return status;
+}
+
+td_status td_job_open(const char *name, const td_job_options *options) {
     td_status status = TD_OK;
     td_launcher launcher = td_launcher_find();
-    (void)timeout;
     if (transport)
         return td_fail(TD_EVALUE, "this process is in a job already (rank %d of %d)", all.rank,
                        all.size);
     TD_TRY(td_engine_find(name, &launcher, &transport));
     TD_TRY(td_driver_open(transport, &all.rank, &all.size));
+    snprintf(engine, sizeof engine, "%s: %s", transport->name, transport->version());
+    local_rank = launcher.local_rank < 0 ? 0 : launcher.local_rank;
+    td_flight_clear();
     if (transport != &td_transport_single)
         TD_TRY(check_size(&launcher, all.size));
-    local_rank = launcher.local_rank < 0 ? 0 : launcher.local_rank;
-    snprintf(engine, sizeof engine, "%s: %s", transport->name, transport->version());
+    if (all.size > 1)
+        TD_TRY(begin_watch(&launcher, options));
     return TD_OK;
 done:
-    td_driver_close();
-    transport = NULL;
-    all = (td_group){.size = 1};
+    leave();
     return status;
 }
 
-td_status td_job_close(bool failed) {
+td_status td_job_close(void) {
     td_status status = TD_OK;
     td_work *work = NULL;
+    td_post post = {.kind = TD_SHUTDOWN};
     if (!transport)
         return TD_OK;
-    if (!failed) {
-        td_post post = {.kind = TD_SHUTDOWN};
-        TD_TRY(td_post_start(&all, &post, &work));
-        TD_TRY(td_work_wait(work));
-    }
-    td_driver_close();
-    transport = NULL;
-    all = (td_group){.size = 1};
+    TD_TRY(td_post_start(&all, &post, &work));
+    TD_TRY(td_work_wait(work));
+    leave();
 done:
     td_work_release(work);
     return status;
+}
+
+void td_job_fail(const char *why) {
+    if (transport)
+        td_watch_leave(why);
 }
 
 bool td_job_is_open(void) {
@@ -121,6 +181,7 @@ td_status td_group_new(int n, const int *ranks, td_group **out) {
         TD_TRY(td_fail(TD_ENOMEM, "out of memory"));
     atomic_init(&group->refs, 1);
     group->rank = rank;
+    group->number = (uint32_t)tag;
     group->size = n;
     memcpy(group->members, ranks, (size_t)n * sizeof *ranks);
     if (transport)
@@ -262,6 +323,46 @@ done:
     return status;
 }
 
+/* What all ranks must agree on: elements of what none may have more of. */
+static int64_t agreed_count(const td_post *post, const td_transfer *t) {
+    switch (post->kind) {
+    case TD_BROADCAST:
+    case TD_ALL_REDUCE:
+        return t->count;
+    case TD_ALL_GATHER:
+        return post->recv->numel;
+    case TD_REDUCE_SCATTER:
+        return post->send->numel;
+    case TD_BARRIER:
+    case TD_GATHER:
+    case TD_SCATTER:
+    case TD_ALL_TO_ALL:
+    case TD_SEND:
+    case TD_RECV:
+    case TD_SHUTDOWN:
+    case TD_COLLECTIVES:
+        break;
+    }
+    return -1;
+}
+
+static uint64_t note(td_group *group, const td_post *post, const td_work *work) {
+    const td_tensor *x = post->kind == TD_ALL_GATHER || !post->send ? post->recv : post->send;
+    bool pair = post->kind == TD_SEND || post->kind == TD_RECV;
+    td_flight_record r = {.group = group->number,
+                          .sequence = pair ? 0 : ++group->sequence,
+                          .kind = (uint8_t)post->kind,
+                          .op = (uint8_t)post->op,
+                          .dtype = (uint8_t)work->transfer.dtype,
+                          .peer = post->peer,
+                          .count = agreed_count(post, &work->transfer),
+                          .ndim = x ? x->ndim : 0};
+    for (int d = 0; x && d < x->ndim && d < TD_FLIGHT_DIMS; d++)
+        r.sizes[d] = x->sizes[d];
+    snprintf(r.place, sizeof r.place, "%s", post->place ? post->place : "");
+    return td_flight_begin(&r);
+}
+
 td_status td_post_start(td_group *group, const td_post *post, td_work **out) {
     td_status status = TD_OK;
     td_work *work = NULL;
@@ -286,6 +387,7 @@ td_status td_post_start(td_group *group, const td_post *post, td_work **out) {
         work->divisor = group->size;
     if (post->recv)
         td_tensor_bump_version(post->recv);
+    work->number = note(group, post, work);
     td_driver_start(work);
     *out = td_work_retain(work);
 done:
@@ -294,5 +396,8 @@ done:
 }
 
 td_status td_work_wait(td_work *work) {
-    return td_driver_wait(work);
+    td_status status = td_driver_wait(work);
+    if (status == TD_EIO)
+        td_watch_trouble(work->why);
+    return status;
 }

@@ -9,19 +9,28 @@
 
 #include "engine/core/tensor.h"
 #include "engine/distributed/transport.h"
+#include "engine/distributed/watch.h"
 #include "engine/distributed/work.h"
 
 typedef struct td_group td_group; /* some ranks of the job, in an order */
+
+/* Seconds that a collective may wait, and who is told when the job ends without this process
+ * wanting it (watch.h). */
+typedef struct td_job_options {
+    double timeout;
+    td_job_ended ended;
+} td_job_options;
 
 /* Enter the job by an engine: "mpi" (the launcher's; TIDE_MPI=openmpi|mpich names another), "self"
  * (a job of one process); NULL: "mpi" where a launcher started us, else "self". Waits for the other
  * processes. EVALUE where the process is in a job or the engine's name is unknown; EIO, EINTERNAL
  * where the engine can't be had, or does not know of the processes that the launcher started. */
-td_status td_job_open(const char *engine, double timeout) TD_MUST_CHECK;
+td_status td_job_open(const char *engine, const td_job_options *options) TD_MUST_CHECK;
 
-/* Leave it; what is under way must have been waited for. Waits for the others unless it `failed`.
- */
-td_status td_job_close(bool failed) TD_MUST_CHECK;
+/* Leave it; what is under way must have been waited for. Waits for the others. */
+td_status td_job_close(void) TD_MUST_CHECK;
+/* This process ends early, for a reason in one line: the others are told, and the job ends. */
+void td_job_fail(const char *why);
 
 bool td_job_is_open(void);
 const char *td_job_engine(void); /* "mpi: Open MPI v4.1.4", "self: one process"; "" outside */

@@ -10,6 +10,7 @@ typedef struct td_launcher {
     int rank, size;        /* 0 of 1 where nobody did */
     int local_rank;        /* among those on this machine; -1: not said */
     const char *transport; /* the module that suits it ("openmpi", "mpich"); NULL: any */
+    bool one_machine;      /* all of them are on this one */
 } td_launcher;
 
 /* Reads the environment anew. Numbers that make no sense count as not said. */

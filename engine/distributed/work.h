@@ -19,7 +19,8 @@ struct td_work {
     void *group; /* the transport's */
     void *token; /* set while the transfer is under way */
     bool started;
-    double divisor; /* of a mean: what the result is divided by; 0: nothing */
+    uint64_t number; /* of its record (flight.h) */
+    double divisor;  /* of a mean: what the result is divided by; 0: nothing */
     td_transfer transfer;
     int64_t *counts; /* what the transfer's counts lie in */
     td_tensor *send, *recv;

@@ -8,15 +8,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char group_name[] = "tide.job.group", work_name[] = "tide.job.work";
 static const char leaver_name[] = "tide.job.leaver";
 
 /* ---- the job ---- */
 
+/* Where the records of a job that failed go: TIDE_FLIGHT, or where the script runs. */
+static void write_flight(int rank) {
+    const char *folder = getenv("TIDE_FLIGHT");
+    char path[4096];
+    if (!folder || !*folder)
+        folder = ".";
+    snprintf(path, sizeof path, "%s/tide-flight-rank%d.json", folder, rank);
+    if (td_flight_write(path, rank))
+        fprintf(stderr, "tide: rank %d: no flight record: %s\n", rank, td_error_message());
+    else
+        fprintf(stderr, "tide: rank %d: its last collectives are in %s\n", rank, path);
+}
+
+/* The job ends, whatever the script's thread does: it may wait for a rank that is gone. */
+static void end_process(const char *why, int rank) {
+    fprintf(stderr, "tide: rank %d: the job ends: %s\n", rank, why);
+    write_flight(rank);
+    if (ftrylockfile(stdout) == 0) /* the script's thread may hold it for good */
+        fflush(stdout);
+    _exit(TIDE_JOB_ENDED);
+}
+
+void tide_job_failed(const char *why) {
+    td_job_fail(why);
+}
+
 /* However the process ends, the others are told: MPI takes one that is gone for a crash. */
 static void leave_at_exit(void) {
-    if (td_job_is_open() && td_job_close(false) != TD_OK)
+    if (td_job_is_open() && td_job_close() != TD_OK)
         fprintf(stderr, "tide: leaving the job: %s\n", td_error_message());
 }
 
@@ -39,7 +66,7 @@ static int open_job(lua_State *L) {
     int *number = lua_newuserdatauv(L, sizeof *number, 0);
     *number = 0;
     luaL_setmetatable(L, leaver_name);
-    TIDE_CHECK(L, td_job_open(engine, timeout));
+    TIDE_CHECK(L, td_job_open(engine, &(td_job_options){timeout, end_process}));
     *number = ++jobs;
     lua_rawsetp(L, LUA_REGISTRYINDEX, leaver_name);
     if (!registered)
@@ -48,7 +75,7 @@ static int open_job(lua_State *L) {
 }
 
 static int close_job(lua_State *L) {
-    TIDE_CHECK(L, td_job_close(false));
+    TIDE_CHECK(L, td_job_close());
     return 0;
 }
 

@@ -7,9 +7,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -142,6 +145,40 @@ static bool find_self(char self[PATH_MAX], char tide[PATH_MAX]) {
     return slash && snprintf(tide, PATH_MAX, "%.*s/tide", (int)(slash - self), self) < PATH_MAX;
 }
 
+static volatile sig_atomic_t ended, mpirun_pid;
+
+static void take_signal(int signal) {
+    if (signal == SIGUSR1)
+        ended = 1;
+    else if (mpirun_pid > 0)
+        kill((pid_t)mpirun_pid, signal);
+}
+
+/* Run mpirun; the exit code of the job. */
+static int run(char **command) {
+    static const int signals[] = {SIGUSR1, SIGTERM, SIGHUP, SIGINT};
+    struct sigaction action = {.sa_handler = take_signal};
+    char text[16];
+    int status = 0;
+    snprintf(text, sizeof text, "%d", (int)getpid());
+    setenv(LAUNCHER, text, 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execvp(command[0], command);
+        fail_exec(command[0]);
+        _exit(127);
+    }
+    mpirun_pid = pid;
+    for (size_t k = 0; k < sizeof signals / sizeof *signals; k++)
+        sigaction(signals[k], &action, NULL);
+    while (pid < 0 || waitpid(pid, &status, 0) < 0)
+        if (pid < 0 || errno != EINTR)
+            return fail_exec(command[0]);
+    if (ended)
+        return JOB_ENDED;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 static int start(int argc, char **argv, const options *o) {
     static char self[PATH_MAX], tide[PATH_MAX];
     char count[16], threads[16];
@@ -187,8 +224,7 @@ static int start(int argc, char **argv, const options *o) {
         command[n++] = argv[i];
     for (int i = 0; o->verbose && i < n; i++)
         fprintf(stderr, "%s%c", command[i], i + 1 < n ? ' ' : '\n');
-    execvp(mpirun, command);
-    return fail_exec(mpirun);
+    return run(command);
 }
 
 int main(int argc, char **argv) {
