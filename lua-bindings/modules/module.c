@@ -2,6 +2,7 @@
 #include "lua-bindings/call/function.h"
 #include "lua-bindings/distributed/bundle.h"
 #include "lua-bindings/distributed/job.h"
+#include "lua-bindings/distributed/leaves.h"
 #include "lua-bindings/modules/compiled.h"
 #include "lua-bindings/modules/embedded.h"
 #include "lua-bindings/modules/modules.h"
@@ -244,6 +245,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_workers(L, &states);
     tide_open_distributed(L);
     tide_open_bundles(L);
+    tide_open_leaves(L);
     tide_open_doctor(L);
     tide_open_library(L);
     list_submodules(L);
