@@ -334,9 +334,7 @@ end
 
 local Unsynced = { __close = function(self) self.ddp.syncing = self.before end }
 
---- no_sync(): gradients stay this rank's own, and add up, until the next backward outside of it:
---- `local _ <close> = ddp:no_sync()`, or ddp:no_sync(fn).
-function DDP:no_sync(fn)
+local function no_sync(self, fn)
     local handle = setmetatable({ ddp = self, before = self.syncing }, Unsynced)
     self.syncing = false
     if fn == nil then
@@ -346,9 +344,11 @@ function DDP:no_sync(fn)
     return fn()
 end
 
---- join(fn): fn trains on inputs of which ranks have different numbers; ranks that are through help the others, and all end
---- with the parameters of a rank that went on longest.
-function DDP:join(fn)
+DDP.no_sync = tide._function("no_sync(Module self, function? fn=nil) -> any",
+    "Gradients stay this rank's own, and add up, until the next backward outside of it: ddp:no_sync(fn), or local _ <close> = ddp:no_sync().",
+    no_sync)
+
+local function join(self, fn)
     self.joining = true
     local ok, message = xpcall(fn, debug.traceback)
     self.joining = false
@@ -361,5 +361,9 @@ function DDP:join(fn)
     broadcast_all(self, self.buffers, last)
     self.source = 0
 end
+
+DDP.join = tide._function("join(Module self, function fn)",
+    "fn trains on inputs of which ranks have different numbers: ranks that are through help the others, and all end with the parameters of "
+        .. "a rank that went on longest.", join)
 
 return DDP

@@ -51,6 +51,7 @@ local makers = {
     GradScaler = function() return tide.amp.GradScaler() end,
     Generator = function() return tide.Generator() end,
     Group = function() return tide.distributed._classes.Group end,
+    DistributedDataParallel = function() return tide._require "distributed.data_parallel" end,
     Work = function() return tide.distributed._classes.Work end,
 }
 local made = {}
