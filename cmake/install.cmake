@@ -6,14 +6,14 @@ include(GNUInstallDirs)
 set(lua_folder ${CMAKE_INSTALL_LIBDIR}/lua/5.4)
 file(RELATIVE_PATH bin_to_lib /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_LIBDIR})
 file(RELATIVE_PATH lua_to_lib /prefix/${lua_folder} /prefix/${CMAKE_INSTALL_LIBDIR})
-set_target_properties(tide tide-kernel PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+set_target_properties(tide tide-kernel tide-run PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
 set_target_properties(tide_module PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/${lua_to_lib}")
 get_property(modules GLOBAL PROPERTY TIDE_LATE_MODULES)
 set_target_properties(tide_engine PROPERTIES INSTALL_RPATH "$ORIGIN")
 # Libraries that lie in a folder of their own are found where they were when Tide was linked.
 set_target_properties(${modules} PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
 
-install(TARGETS tide tide-kernel RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tide)
+install(TARGETS tide tide-kernel tide-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tide)
 install(TARGETS tide_engine ${modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT tide)
 install(TARGETS tide_module LIBRARY DESTINATION ${lua_folder} COMPONENT tide)
 install(TARGETS tide_module tide_engine ${modules} LIBRARY DESTINATION . COMPONENT rock EXCLUDE_FROM_ALL)
@@ -23,6 +23,10 @@ if(TARGET tide_cuda)
     install(TARGETS tide_cuda ${cuda_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda
         OPTIONAL)
     install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tide-cuda RENAME copyright COMPONENT cuda)
+endif()
+get_property(mpi_modules GLOBAL PROPERTY TIDE_MPI_MODULES)
+if(mpi_modules)
+    install(TARGETS ${mpi_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi OPTIONAL)
 endif()
 
 # Headers include each other as "engine/core/tensor.h".

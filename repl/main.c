@@ -7,6 +7,7 @@
 #include "repl/session/session.h"
 #include "repl/terminal.h"
 
+#include "lua-bindings/distributed/job.h"
 #include "lua-bindings/tide_lua.h"
 
 #include <lauxlib.h>
@@ -232,7 +233,13 @@ static int run_script(tide_session *s, const char *path, options *o) {
     if (problem)
         return 1;
     tide_session_run_file(s, path, 0, NULL, &r);
-    return finish(&r, o);
+    char why[512] = "";
+    if (r.outcome == TIDE_ERROR || r.outcome == TIDE_INTERRUPTED)
+        snprintf(why, sizeof why, "%s", tide_result_message(&r));
+    int code = finish(&r, o);
+    if (why[0])
+        tide_job_failed(why);
+    return code;
 }
 
 /* All of standard input; `shows`: as at the prompt, the last expression of a script too. */

@@ -1,5 +1,8 @@
 /* module.c: `require "tide"`: the module table, with its submodules loaded when first touched. */
 #include "lua-bindings/call/function.h"
+#include "lua-bindings/distributed/bundle.h"
+#include "lua-bindings/distributed/job.h"
+#include "lua-bindings/distributed/leaves.h"
 #include "lua-bindings/modules/compiled.h"
 #include "lua-bindings/modules/embedded.h"
 #include "lua-bindings/modules/modules.h"
@@ -240,6 +243,9 @@ int luaopen_tide(lua_State *L) {
     tide_open_watched(L);
     tide_open_cuda(L);
     tide_open_workers(L, &states);
+    tide_open_distributed(L);
+    tide_open_bundles(L);
+    tide_open_leaves(L);
     tide_open_doctor(L);
     tide_open_library(L);
     list_submodules(L);

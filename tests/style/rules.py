@@ -18,6 +18,8 @@ FLOORS = {
     "engine/calls/": ENGINE_LOWER + ("engine/autograd/",),
     "engine/meta/": ("engine/core/",),
     "engine/io/": ("engine/core/",),
+    "engine/distributed/": ("engine/core/",),
+    "engine/distributed/loaded/": ("engine/core/", "engine/distributed/"),
     "engine/script/": ENGINE_LOWER + ("engine/autograd/", "engine/calls/"),
     "engine/": ENGINE_LOWER + ("engine/autograd/", "engine/calls/", "engine/script/"),
     "profiler/": ("engine/",),
@@ -46,7 +48,8 @@ WHOLE_ENGINE = ("engine/start.c", "engine/td.h")
 LIBRARIES = {
     "Lua": (("lua.h", "lauxlib.h", "lualib.h", "lua5"), ("lua-bindings/", "repl/session/", "repl/", "jupyter-kernel/", "tests/")),
     "JSON": (("jansson",), ("jupyter-kernel/", "tests/")),
-    "ZeroMQ": (("zmq",), ("jupyter-kernel/", "tests/")),
+    "ZeroMQ": (("zmq",), ("jupyter-kernel/", "engine/distributed/loaded/", "tests/")),
+    "MPI": (("mpi.h",), ("engine/distributed/loaded/",)),
     "libpng": (("png.h",), ("lua-bindings/", "tests/")),
     "libsodium": (("sodium",), ("jupyter-kernel/", "lua-bindings/", "tests/")),
     "sockets": (("sys/socket.h", "netinet/", "arpa/inet.h", "netdb.h"), ("jupyter-kernel/", "tests/")),
@@ -72,7 +75,8 @@ BANNED = (
     ("repl/", "depends on the locale (engine/core/number.h does not)", LOCALE_CALLS),
     ("jupyter-kernel/", "depends on the locale (engine/core/number.h does not)", LOCALE_CALLS),
 )
-BANNED_EXCEPT = {"engine/core/": "malloc calloc realloc free strdup aligned_alloc posix_memalign".split(),
+BANNED_EXCEPT = {"engine/distributed/loaded/": "malloc calloc realloc free".split(),  # linked to nothing of Tide's
+                 "engine/core/": "malloc calloc realloc free strdup aligned_alloc posix_memalign".split(),
                  "engine/core/number.c": "strtod strtof".split()}
 
 SOURCE = (".c", ".h", ".cpp", ".cu", ".cuh")

@@ -6,7 +6,7 @@
 local tide = ...
 
 local ROOMS = { "pointwise", "shapes", "create", "reduce", "index", "linalg", "neural", "sparse", "quantized", "base", "tensor", "nn", "optim",
-    "objects", "foreach", "cuda", "data", "images" }
+    "objects", "foreach", "cuda", "data", "images", "distributed" }
 
 local examples = {}
 local texts -- by name, read when somebody asks
@@ -50,6 +50,9 @@ local makers = {
     Scheduler = function() return tide.optim.lr_scheduler.ConstantLR(optimizer()) end,
     GradScaler = function() return tide.amp.GradScaler() end,
     Generator = function() return tide.Generator() end,
+    Group = function() return tide.distributed._classes.Group end,
+    DistributedDataParallel = function() return tide._require "distributed.data_parallel" end,
+    Work = function() return tide.distributed._classes.Work end,
 }
 local made = {}
 

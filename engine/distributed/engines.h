@@ -1,0 +1,13 @@
+/* engines.h: which transport a job runs on, and the modules that hold them. */
+#ifndef TD_DISTRIBUTED_ENGINES_H
+#define TD_DISTRIBUTED_ENGINES_H
+
+#include "engine/distributed/launcher.h"
+#include "engine/distributed/transport.h"
+
+/* The transport of an engine's name ("mpi", "self"; NULL: what suits the launcher), loaded where it
+ * is a module. EVALUE, EINTERNAL. */
+td_status td_engine_find(const char *engine, const td_launcher *launcher,
+                         const td_transport **out) TD_MUST_CHECK;
+
+#endif

@@ -1,0 +1,358 @@
+/* mpi.c: the transport over MPI, built once for each MPI that is found (Open MPI, MPICH): a module
+ * that is linked to the library and to nothing of Tide's.
+ *
+ * Everything is started by the non-blocking form of its call and asked for with MPI_Test, so
+ * that no call spins; only entering the job, making a group and leaving it wait within MPI. MPI is
+ * entered, driven and left on one thread (MPI_THREAD_FUNNELED).
+ */
+#include "engine/distributed/transport.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements that one call of MPI takes: its counts are ints. What can be cut is cut. */
+enum { MOST = 1 << 30 };
+
+/* Bytes of a piece of a reduction. Of what is larger MPI's calls make copies that don't fit into a
+ * cache: pieces of 26 MB, 2 ranks, took Open MPI a third of the time. All are begun at once, since
+ * calls must come in the same order on all ranks. */
+enum { PIECE = 1 << 20 };
+
+typedef struct token {
+    int n, room;
+    MPI_Request *requests;
+    int *counts; /* of the forms that take a count for each rank; they must outlive the call */
+} token;
+
+static const td_transport_host *host;
+static bool entered; /* by this module, which then leaves as well */
+
+static bool fail(char why[TD_WHY], const char *call, int code) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int len = 0;
+    MPI_Error_string(code, text, &len);
+    snprintf(why, TD_WHY, "%s: %.*s", call, TD_WHY - 64, text);
+    return false;
+}
+
+static bool no_memory(char why[TD_WHY]) {
+    snprintf(why, TD_WHY, "out of memory");
+    return false;
+}
+
+static MPI_Comm communicator(void *group) {
+    return group ? *(MPI_Comm *)group : MPI_COMM_WORLD;
+}
+
+/* ---- dtypes and operations ---- */
+
+static MPI_Datatype type_of(td_dtype dtype) {
+    switch (dtype) {
+    case TD_BOOL:
+    case TD_U8:
+        return MPI_UINT8_T;
+    case TD_I8:
+        return MPI_INT8_T;
+    case TD_I16:
+        return MPI_INT16_T;
+    case TD_I32:
+        return MPI_INT32_T;
+    case TD_I64:
+        return MPI_INT64_T;
+    case TD_F16:
+    case TD_BF16:
+        return MPI_UINT16_T;
+    case TD_F32:
+        return MPI_FLOAT;
+    case TD_F64:
+        return MPI_DOUBLE;
+    case TD_DTYPE_COUNT:
+    case TD_DTYPE_NONE:
+        break;
+    }
+    return MPI_BYTE;
+}
+
+/* Operations of our own on 16-bit floats, of which MPI has none. It hands them no context, so there
+ * is one for each reduction of each of these dtypes. */
+#define OWN_DTYPES(X)                                                                              \
+    X(F16, 0)                                                                                      \
+    X(BF16, 1)
+enum { OWN_COUNT = 2 };
+
+#define OWN(OP, DTYPE)                                                                             \
+    static void reduce_##OP##_##DTYPE(void *from, void *into, int *n, MPI_Datatype *type) {        \
+        (void)type;                                                                                \
+        host->reduce(TD_ACROSS_##OP, TD_##DTYPE, into, from, *n);                                  \
+    }
+#define OWN_ALL(DTYPE, k) OWN(SUM, DTYPE) OWN(PRODUCT, DTYPE) OWN(MIN, DTYPE) OWN(MAX, DTYPE)
+OWN_DTYPES(OWN_ALL)
+
+static MPI_Op own_ops[TD_ACROSS_OPS][OWN_COUNT];
+
+/* The place of a dtype in own_ops; -1: MPI's operations do. */
+static int own_place(td_dtype dtype) {
+#define PLACE(DTYPE, k)                                                                            \
+    if (dtype == TD_##DTYPE)                                                                       \
+        return k;
+    OWN_DTYPES(PLACE)
+#undef PLACE
+    return -1;
+}
+
+static bool make_ops(char why[TD_WHY]) {
+    int code;
+#define MAKE(OP, DTYPE, k)                                                                         \
+    if ((code = MPI_Op_create(reduce_##OP##_##DTYPE, 1, &own_ops[TD_ACROSS_##OP][k])))             \
+        return fail(why, "MPI_Op_create", code);
+#define MAKE_ALL(DTYPE, k)                                                                         \
+    MAKE(SUM, DTYPE, k) MAKE(PRODUCT, DTYPE, k) MAKE(MIN, DTYPE, k) MAKE(MAX, DTYPE, k)
+    OWN_DTYPES(MAKE_ALL)
+#undef MAKE_ALL
+#undef MAKE
+    return true;
+}
+
+static MPI_Op op_of(td_across op, td_dtype dtype) {
+    if (op == TD_ACROSS_MEAN)
+        op = TD_ACROSS_SUM;
+    bool truth = dtype == TD_BOOL;
+    int own = own_place(dtype);
+    switch (op) {
+    case TD_ACROSS_SUM:
+        return truth ? MPI_BOR : own < 0 ? MPI_SUM : own_ops[op][own];
+    case TD_ACROSS_PRODUCT:
+        return truth ? MPI_BAND : own < 0 ? MPI_PROD : own_ops[op][own];
+    case TD_ACROSS_MIN:
+        return truth ? MPI_BAND : own < 0 ? MPI_MIN : own_ops[op][own];
+    case TD_ACROSS_MAX:
+        return truth ? MPI_BOR : own < 0 ? MPI_MAX : own_ops[op][own];
+    case TD_ACROSS_BAND:
+        return MPI_BAND;
+    case TD_ACROSS_BOR:
+        return MPI_BOR;
+    case TD_ACROSS_BXOR:
+        return MPI_BXOR;
+    case TD_ACROSS_MEAN:
+    case TD_ACROSS_OPS:
+        break;
+    }
+    return MPI_OP_NULL;
+}
+
+/* ---- entering and leaving ---- */
+
+static const char *version(void) {
+    static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int len = 0;
+    MPI_Get_library_version(text, &len);
+    text[strcspn(text, ",\n")] = '\0';
+    for (char *c = text; *c; c++)
+        if (*c == '\t')
+            *c = ' ';
+    return text;
+}
+
+static bool open_job(const td_transport_host *h, int *rank, int *size, char why[TD_WHY]) {
+    int given = 0, code, there = 0;
+    host = h;
+    MPI_Initialized(&there);
+    if (!there && (code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given)))
+        return fail(why, "MPI_Init_thread", code);
+    entered = !there;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, rank);
+    MPI_Comm_size(MPI_COMM_WORLD, size);
+    return make_ops(why);
+}
+
+static bool make_group(int n, const int *ranks, int tag, void **group, char why[TD_WHY]) {
+    MPI_Group all, part;
+    MPI_Comm *comm = malloc(sizeof *comm);
+    if (!comm)
+        return no_memory(why);
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    int code = MPI_Group_incl(all, n, ranks, &part);
+    if (!code) {
+        code = MPI_Comm_create_group(MPI_COMM_WORLD, part, tag, comm);
+        MPI_Group_free(&part);
+    }
+    MPI_Group_free(&all);
+    if (code) {
+        free(comm);
+        return fail(why, "MPI_Comm_create_group", code);
+    }
+    MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+    *group = comm;
+    return true;
+}
+
+/* The communicator itself stays until the job is left: freeing it is a collective. */
+static void end_group(void *group) {
+    free(group);
+}
+
+static void close_job(void) {
+    int left = 0;
+    MPI_Finalized(&left);
+    if (entered && !left)
+        MPI_Finalize();
+}
+
+/* ---- transfers ---- */
+
+static void free_token(token *k) {
+    if (k) {
+        free(k->requests);
+        free(k->counts);
+        free(k);
+    }
+}
+
+/* Counts and places for each rank, as ints, behind those that are there; NULL: too many elements,
+ * or no memory. */
+static int *put_counts(int *into, const int64_t *counts, int n, int64_t even) {
+    int64_t at = 0;
+    for (int r = 0; r < n; r++) {
+        int64_t count = counts ? counts[r] : even;
+        if (count > INT_MAX || at > INT_MAX)
+            return NULL;
+        into[r] = (int)count;
+        into[n + r] = (int)at;
+        at += count;
+    }
+    return into;
+}
+
+static int64_t piece_of(const td_transfer *t) {
+    return t->kind == TD_ALL_REDUCE ? PIECE / host->dtypes[t->dtype].size : MOST;
+}
+
+/* Calls that move one run of elements, in pieces. */
+static int start_run(const td_transfer *t, MPI_Comm comm, token *k) {
+    MPI_Datatype type = type_of(t->dtype);
+    size_t size = host->dtypes[t->dtype].size;
+    int code = 0;
+    int64_t most = piece_of(t);
+    for (int64_t at = 0; !code && (at < t->count || at == 0); at += most) {
+        int n = (int)(t->count - at < most ? t->count - at : most);
+        char *recv = t->recv ? (char *)t->recv + (size_t)at * size : NULL;
+        const char *send = t->send ? (const char *)t->send + (size_t)at * size : NULL;
+        MPI_Request *r = &k->requests[k->n];
+        if (t->kind == TD_BROADCAST)
+            code = MPI_Ibcast(recv, n, type, t->peer, comm, r);
+        else if (t->kind == TD_ALL_REDUCE)
+            code = MPI_Iallreduce(send == recv ? MPI_IN_PLACE : send, recv, n, type,
+                                  op_of(t->op, t->dtype), comm, r);
+        else if (t->kind == TD_SEND)
+            code = MPI_Isend(send, n, type, t->peer, t->tag, comm, r);
+        else
+            code = MPI_Irecv(recv, n, type, t->peer, t->tag, comm, r);
+        k->n += !code;
+    }
+    return code;
+}
+
+/* Calls that take a count for each rank. */
+static int start_shares(const td_transfer *t, MPI_Comm comm, token *k, const int *from,
+                        const int *to, int n) {
+    MPI_Datatype type = type_of(t->dtype);
+    int count = (int)t->count, code = 0;
+    MPI_Request *r = &k->requests[0];
+    switch (t->kind) {
+    case TD_ALL_GATHER:
+        code = MPI_Iallgatherv(t->send, count, type, t->recv, to, to + n, type, comm, r);
+        break;
+    case TD_GATHER:
+        code = MPI_Igatherv(t->send, count, type, t->recv, to, to + n, type, t->peer, comm, r);
+        break;
+    case TD_SCATTER:
+        code = MPI_Iscatterv(t->send, from, from + n, type, t->recv, count, type, t->peer, comm, r);
+        break;
+    case TD_REDUCE_SCATTER:
+        code = MPI_Ireduce_scatter(t->send, t->recv, from, type, op_of(t->op, t->dtype), comm, r);
+        break;
+    case TD_ALL_TO_ALL:
+        code = MPI_Ialltoallv(t->send, from, from + n, type, t->recv, to, to + n, type, comm, r);
+        break;
+    case TD_BARRIER:
+    case TD_SHUTDOWN:
+    case TD_BROADCAST:
+    case TD_ALL_REDUCE:
+    case TD_SEND:
+    case TD_RECV:
+    case TD_COLLECTIVES:
+        code = MPI_Ibarrier(comm, r);
+        break;
+    }
+    k->n += !code;
+    return code;
+}
+
+static bool start(void *group, const td_transfer *t, void **out, char why[TD_WHY]) {
+    MPI_Comm comm = communicator(group);
+    int n = 1;
+    MPI_Comm_size(comm, &n);
+    token *k = calloc(1, sizeof *k);
+    *out = NULL;
+    if (!k)
+        return no_memory(why);
+    bool run = t->kind == TD_BROADCAST || t->kind == TD_ALL_REDUCE || t->kind == TD_SEND ||
+               t->kind == TD_RECV;
+    k->room = run ? (int)(t->count / piece_of(t)) + 1 : 1;
+    k->requests = malloc((size_t)k->room * sizeof *k->requests);
+    k->counts = run ? NULL : malloc((size_t)(4 * n) * sizeof *k->counts);
+    if (!k->requests || (!run && !k->counts)) {
+        free_token(k);
+        return no_memory(why);
+    }
+    int code;
+    if (run) {
+        code = start_run(t, comm, k);
+    } else {
+        int *from = put_counts(k->counts, t->send_counts, n, t->count);
+        int *to = put_counts(k->counts + 2 * n, t->recv_counts, n, t->count);
+        if (!from || !to || t->count > INT_MAX) {
+            free_token(k);
+            snprintf(why, TD_WHY, "more than 2147483647 elements in one collective");
+            return false;
+        }
+        code = start_shares(t, comm, k, from, to, n);
+    }
+    if (code) { /* what was begun of it can't be called back */
+        return fail(why, "MPI", code);
+    }
+    *out = k;
+    return true;
+}
+
+static td_progress test(void *of, char why[TD_WHY]) {
+    token *k = of;
+    for (; k->n; k->n--) {
+        int done = 0;
+        int code = MPI_Test(&k->requests[k->n - 1], &done, MPI_STATUS_IGNORE);
+        if (code) {
+            fail(why, "MPI", code);
+            return TD_BROKEN; /* its other requests may still be used: the token is left */
+        }
+        if (!done)
+            return TD_PENDING;
+    }
+    free_token(k);
+    return TD_ARRIVED;
+}
+
+__attribute__((visibility("default"))) extern const td_transport td_late_transport;
+const td_transport td_late_transport = {
+    .name = "mpi",
+    .version = version,
+    .open = open_job,
+    .group = make_group,
+    .ungroup = end_group,
+    .start = start,
+    .test = test,
+    .close = close_job,
+};

@@ -1,0 +1,34 @@
+/* work.h: one transfer on its way, from the script's thread to the driver's and back. */
+#ifndef TD_DISTRIBUTED_WORK_H
+#define TD_DISTRIBUTED_WORK_H
+
+#include "engine/core/tensor.h"
+#include "engine/distributed/transport.h"
+
+enum { TD_PLACE = 80 }; /* bytes of "file:line" */
+
+typedef struct td_work td_work;
+
+struct td_work {
+    atomic_int refs;
+    _Atomic int progress; /* td_progress; what stands below may be read once it is not pending */
+    char why[TD_WHY];     /* of TD_BROKEN */
+
+    /* for the driver */
+    td_work *next;
+    void *group; /* the transport's */
+    void *token; /* set while the transfer is under way */
+    bool started;
+    uint64_t number; /* of its record (flight.h) */
+    double divisor;  /* of a mean: what the result is divided by; 0: nothing */
+    td_transfer transfer;
+    int64_t *counts; /* what the transfer's counts lie in */
+    td_tensor *send, *recv;
+};
+
+/* New, with room for `ncounts` counts; NULL: out of memory. */
+td_work *td_work_new(int ncounts);
+td_work *td_work_retain(td_work *work);
+void td_work_release(td_work *work);
+
+#endif

@@ -1,0 +1,33 @@
+"""Jobs for the tests: scripts run by tide-run under each MPI that Tide has an engine for."""
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ["TIDE_BUILD"]
+MPIS = [mpi for mpi in ("openmpi", "mpich")
+        if shutil.which(f"mpirun.{mpi}") and os.path.exists(os.path.join(BUILD, f"libtide_mpi_{mpi}.so"))]
+
+
+def need_mpi():
+    if not MPIS:
+        print("skipped: no MPI (libopenmpi-dev openmpi-bin, or libmpich-dev mpich, when Tide is configured)")
+        sys.exit(77)
+
+
+class Ended:
+    def __init__(self, code, text, seconds):
+        self.code, self.text, self.seconds = code, text, seconds
+
+
+def run(mpi, n, script, *arguments, limit=60, environment=None):
+    """The script's job: exit code, all that was printed, seconds."""
+    command = [os.path.join(BUILD, "tide-run"), "--allow-root", "--mpi", mpi, "-n", str(n),
+               os.path.join(HERE, script), *map(str, arguments)]
+    began = time.monotonic()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          timeout=limit, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "TMPDIR": "/tmp", **(environment or {})})
+    return Ended(done.returncode, done.stdout, time.monotonic() - began)
