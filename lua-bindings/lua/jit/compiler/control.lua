@@ -78,7 +78,10 @@ local function left_in(self, first, second, node, object, key)
         end
         error({ list_wanted = object, element = nil }, 0)
     end
-    if a == nil or b == nil then -- a field that only one branch made
+    local before = object[key]
+    if before and (a == before or a.refines == before) and (b == before or b.refines == before) then
+        return before -- each branch only knew more of it
+    elseif a == nil or b == nil then -- a field that only one branch made
         a, b = a or Compiler.NIL, b or Compiler.NIL
     end
     return self:merge(a, b, node, type(key) == "string" and string.match(key, "^%.(.*)$") or object.name)
@@ -200,15 +203,15 @@ local function goes_on(self, spec)
         return Compiler.FALSE
     elseif leaving == false then
         return spec.condition and spec.condition() or Compiler.TRUE
+    elseif not spec.condition then
+        return (self.g:node("aten::__not__", { leaving }, { "bool" }))
     end
-    return self:choose(leaving, function() return Compiler.FALSE end, function()
-        return spec.condition and spec.condition() or Compiler.TRUE
-    end)
+    return self:choose(leaving, function() return Compiler.FALSE end, spec.condition)
 end
 
 -- One try at a loop with what is known to be carried; true: more is carried, or of wider types.
 local function try_loop(self, spec, carried, serial, first)
-    local mark, outer, count = #self.trail, self.g.block, #self.g.block.nodes
+    local mark, outer = #self.trail, self.g.block
     local inputs = { spec.trips or self.g:constant("int", MOST_TRIPS), self:value(first) }
     for _, entry in ipairs(carried) do
         parts_of(self, entry, entry.object[entry.key], inputs)
@@ -247,7 +250,6 @@ local function try_loop(self, spec, carried, serial, first)
     self:rewind(mark)
     self.g.block = outer
     if again then
-        self.g:undo(outer, count)
         return true
     end
     node.blocks[1] = body
@@ -264,6 +266,7 @@ function Compiler:loop(spec)
     local carried = { by = {} }
     for _ = 1, 50 do
         local done = self:region(function(serial)
+            local block, count = self.g.block, #self.g.block.nodes
             local first = spec.first or spec.condition and spec.condition() or Compiler.TRUE
             if first.kind == "const" and not first.v then
                 return true
@@ -272,6 +275,9 @@ function Compiler:loop(spec)
             self.frame.loop = { broke = self:cell(Compiler.FALSE, "broke") }
             local again = try_loop(self, spec, carried, serial, first)
             self.frame.loop = loop
+            if again then
+                self.g:undo(block, count)
+            end
             return not again
         end)
         if done then

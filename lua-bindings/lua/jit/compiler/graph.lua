@@ -24,6 +24,7 @@ function Graph:node(op, inputs, types, attribute, place)
     local n = { op = op, inputs = inputs, outputs = {}, attribute = attribute, place = place or self.place, blocks = {} }
     for k, t in ipairs(types) do
         n.outputs[k] = graph.value(t)
+        n.outputs[k].made = n
     end
     self.count = self.count + 1
     if self.count > 200000 then

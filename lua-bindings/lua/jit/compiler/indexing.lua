@@ -314,7 +314,7 @@ local function step_key(self, c, key)
         end
         step_range(self, c, parts[1], parts[2] or parts[1], parts[3])
     elseif t == "Tensor" then
-        c.list[#c.list + 1] = self:value(key)
+        c.list[#c.list + 1] = key
         c.advanced = true
         c.dim, c.left = c.dim + 1, c.left - 1
     else
@@ -361,7 +361,7 @@ local function index_list(self, c)
         table.remove(c.list)
     end
     for k, part in ipairs(c.list) do
-        parts[k] = part and self:engine("from_one_based", { part }) or self.g:constant "NoneType"
+        parts[k] = part and self:value(self:from_one(part, "any")) or self.g:constant "NoneType"
         t = part and t or "Tensor?"
     end
     return (self.g:node("prim::ListConstruct", parts, { t .. "[]" }))

@@ -73,11 +73,42 @@ local function counted(self, s, k, v, what)
     return self:from_zero(v)
 end
 
+-- Operators whose results are masks.
+local MASKS = {}
+for name in string.gmatch("gt ge lt le eq ne logical_and logical_or logical_not logical_xor isnan isinf isfinite isclose isin", "%S+") do
+    MASKS["aten::" .. name] = true
+end
+
+--- from_one(v, what): a tensor of indices or classes, which count from 1 in Lua, as it counts from 0. What is none stays
+--- as it is: masks among indices ("any"), probabilities in the place of classes ("class"). An "index" is one.
+function Compiler:from_one(v, what)
+    if v.kind == "host" then
+        local dtype = v.v.dtype
+        if dtype == tide.bool or v.v:is_floating_point() then
+            return v
+        end
+        what = "index"
+    elseif v.made and MASKS[v.made.op] then
+        return v
+    end
+    v = self:value(v)
+    local function counted() return self:engine("from_one_based", { v }) end
+    if what == "index" or v.made and v.made.op == "aten::add" and v.made.counts_from_one then
+        return counted()
+    end
+    local other
+    if what == "class" then
+        other = self.g:node("aten::is_floating_point", { v }, { "bool" })
+    else
+        other = self.g:node("aten::__is__", { self.g:node("aten::dtype", { v }, { "dtype" }), self.g:constant("dtype", "bool") }, { "bool" })
+    end
+    return self:choose(other, function() return v end, counted)
+end
+
 local function tensor(self, s, k, v)
     local p, t = s.params[k], self:type_of(v)
     if t == "Tensor" then
-        v = self:value(v)
-        return p.base and self:engine("from_one_based", { v }) or v
+        return self:value(p.base and self:from_one(v, p.base == "index" and not p.holes and "index" or p.base) or v)
     elseif p.kind == "TensorOrNumber" and t and (types.is_number(t) or t == "bool") then
         return self:value(v)
     elseif t == "Tensor?" then
@@ -196,7 +227,7 @@ local function tensors(self, s, k, given)
         elseif self:type_of(v) ~= "Tensor" then
             refuse(self, s, k, "a list of tensors", v)
         else
-            values[j] = tensor(self, s, k, v)
+            values[j] = self:value(p.base and self:from_one(v, "any") or v)
         end
     end
     return (self.g:node("prim::ListConstruct", values, { t .. "[]" }))
@@ -313,7 +344,7 @@ end
 
 --- known(value): {v = what} a constant of the graph is; nil for other values.
 function Compiler:known(value)
-    local n = self.made_by[value]
+    local n = value.made
     if not n or n.op ~= "prim::Constant" then
         return nil
     elseif value.type == "NoneType" then
@@ -348,7 +379,11 @@ local function given_back(self, s, results)
     for k = 1, results.n do
         local value = results[k]
         if value.type ~= "NoneType" then
-            list[#list + 1] = s.results[k] and s.results[k].base and self:engine("add", { value, self.const(1) }) or value
+            if s.results[k] and s.results[k].base then
+                value = self:engine("add", { value, self.const(1) })
+                value.made.counts_from_one = true
+            end
+            list[#list + 1] = value
         end
     end
     return list
@@ -358,24 +393,7 @@ end
 function Compiler:operator(name, arguments, inplace)
     local s = schema.operator(name)
     s.called = inplace and name .. "_" or name
-    local given, common = schema.arrange(s, arguments, {
-        table = function(v)
-            v = self:resolve(v)
-            if v.kind ~= "table" then
-                return nil
-            end
-            local items, fields = {}, {}
-            for k = 1, v.data.n do
-                items[k] = v.data[k]
-            end
-            for _, key in ipairs(v.data.order) do
-                fields[key] = v.data["." .. key]
-            end
-            return items, fields
-        end,
-        is_nil = function(v) return self.is_nil(self:resolve(v)) end,
-        fail = function(format, ...) self:fail("%s: " .. format, s.called, ...) end,
-    })
+    local given, common = schema.arrange(s, arguments, self:reader(s.called))
     for option, v in pairs(common) do
         v = self:resolve(v)
         if option == "out" and not self.is_nil(v) then

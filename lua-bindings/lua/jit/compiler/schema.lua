@@ -54,7 +54,7 @@ local function read_type(text, p)
     end)
     p.words = next(words) and words or nil
     local base, rest = string.match(text, "^(%a+) (Tensor.*)$")
-    p.base = base == "index" or base == "class"
+    p.base = (base == "index" or base == "class") and base or nil
     text = rest or text
     p.optional = string.find(text, "%?$") ~= nil
     text = string.gsub(text, "%?$", "")

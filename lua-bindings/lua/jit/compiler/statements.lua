@@ -37,7 +37,11 @@ local function run(self, list, from)
         if leaving == true then
             return
         elseif leaving and k < #list then
-            self:at(list[k + 1], self.choose, leaving, function() end, function()
+            self:at(list[k + 1], self.choose, leaving, function()
+                if flag then
+                    self:put(flag, "v", TRUE)
+                end
+            end, function()
                 if flag then
                     self:put(flag, "v", FALSE)
                 end
@@ -130,7 +134,9 @@ function Compiler:suppose(e, outcome)
     local v = cell and cell.v
     local inner = v and v.kind == "value" and types.inner(v.type)
     if inner and inner ~= "bool" then
-        self:put(cell, "v", there and self:unwrap(v) or NIL)
+        local known = there and self:unwrap(v) or { kind = "const" }
+        known.refines = v
+        self:put(cell, "v", known)
     end
 end
 
@@ -301,12 +307,13 @@ end
 local function graph_trips(self, start, stop, step)
     local up = step > 0
     local first = self:binary(up and "<=" or ">=", start, stop)
-    local span = up and self:binary("-", stop, start) or self:binary("-", start, stop)
-    local safe = up and start.kind == "const" and start.v >= 0 or not up and stop.kind == "const" and stop.v >= 0
-    local trips = self:binary("+", self:binary("//", span, self.const(math.abs(step))), self.const(1))
     if up and start.kind == "const" and start.v == 1 and step == 1 then
-        trips = stop
-    elseif not safe then -- the span may be more than an integer holds
+        return self:value(stop), first
+    end
+    local safe = up and start.kind == "const" and start.v >= 0 or not up and stop.kind == "const" and stop.v >= 0
+    local span = up and self:binary("-", stop, start) or self:binary("-", start, stop)
+    local trips = self:binary("+", self:binary("//", span, self.const(math.abs(step))), self.const(1))
+    if not safe then -- the span may be more than an integer holds
         trips = self:choose(self:condition_of(self:binary("<", span, self.const(0))), function() return self.const(math.maxinteger) end,
             function() return trips end)
     end
