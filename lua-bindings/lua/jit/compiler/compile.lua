@@ -78,7 +78,7 @@ local function protected(fn, ...)
     end
     local problem = results[2]
     if type(problem) == "table" and problem.message then
-        tide._fail("script: %s", problem.message)
+        error("script: " .. problem.message, 0) -- of several lines, and with a place of its own
     elseif type(problem) == "table" and problem.list_wanted then
         tide._fail "script: a table is changed in a branch or loop in a way that no list of a graph can follow"
     end

@@ -200,6 +200,11 @@ function Compiler:binary(op, a, b)
         elseif not TENSOR[op] then
             self:fail("attempt to use '%s' on a tensor", op)
         end
+        for _, t in ipairs { ta or "nothing", tb or "nothing" } do
+            if t ~= "Tensor" and t ~= "bool" and not types.is_number(t) then
+                fail_operands(self, op, a, b)
+            end
+        end
         return self:operator(TENSOR[op], { a, b })[1]
     elseif op == ".." then
         return concat(self, a, b)
@@ -396,34 +401,6 @@ function Compiler:condition(e)
     end)
 end
 
--- `a and b or c`, where a is a boolean that is known only as the graph runs, gives b or c.
-local function ternary(self, e)
-    local inner = e.left
-    while inner.tag == "Parens" do
-        inner = inner.inner
-    end
-    if inner.tag ~= "And" then
-        return nil
-    end
-    local condition = self:condition(inner.left)
-    if condition.kind == "const" and not condition.v then
-        return self:expression(e.right)
-    end
-    return self:choose(condition, function()
-        self:suppose(inner.left, true)
-        local v = self:expression(inner.right)
-        local truth = self:condition_of(v)
-        if truth.kind == "const" then
-            return truth.v and v or self:expression(e.right)
-        end
-        return self:choose(truth, function() return types.inner(v.type) and self:unwrap(v) or TRUE end,
-            function() return self:expression(e.right) end)
-    end, function()
-        self:suppose(inner.left, false)
-        return self:expression(e.right)
-    end)
-end
-
 function expressions.And(self, e)
     local left = self:expression(e.left)
     local truth = self:condition_of(left)
@@ -439,23 +416,62 @@ function expressions.And(self, e)
     end)
 end
 
-function expressions.Or(self, e)
-    local v = ternary(self, e)
-    if v then
-        return v
+local function strip(e)
+    while e.tag == "Parens" do
+        e = e.inner
     end
-    local left = self:expression(e.left)
-    local truth = self:condition_of(left)
-    if truth.kind == "const" then
-        return truth.v and left or self:expression(e.right)
+    return e
+end
+
+-- The alternatives of `a or b or c`.
+local function alternatives(e, list)
+    if strip(e).tag == "Or" then
+        alternatives(strip(e).left, list)
+        alternatives(strip(e).right, list)
+    else
+        list[#list + 1] = e
     end
-    return self:choose(truth, function()
+    return list
+end
+
+local first_of
+
+-- `c and v`, and what else there is: where c holds, v is given, or what follows where that is false or nil.
+local function first_of_guarded(self, e, list, k)
+    local c = self:condition(e.left)
+    if c.kind == "const" and not c.v then
+        return first_of(self, list, k + 1)
+    end
+    return self:choose(c, function()
         self:suppose(e.left, true)
-        return left.type == "bool" and TRUE or self:unwrap(left)
+        local v = self:expression(e.right)
+        local truth = self:condition_of(v)
+        return self:choose(truth, function() return v.kind == "value" and (v.type == "bool" and TRUE or types.inner(v.type)
+            and self:unwrap(v)) or v end, function() return first_of(self, list, k + 1) end)
     end, function()
         self:suppose(e.left, false)
-        return self:expression(e.right)
+        return first_of(self, list, k + 1)
     end)
 end
+
+-- The first alternative from k on that is true, else the last.
+function first_of(self, list, k)
+    local e = list[k]
+    if k == #list then
+        return self:expression(e)
+    elseif strip(e).tag == "And" then
+        return first_of_guarded(self, strip(e), list, k)
+    end
+    local v = self:expression(e)
+    return self:choose(self:condition_of(v), function()
+        self:suppose(e, true)
+        return v.kind == "value" and (v.type == "bool" and TRUE or types.inner(v.type) and self:unwrap(v)) or v
+    end, function()
+        self:suppose(e, false)
+        return first_of(self, list, k + 1)
+    end)
+end
+
+function expressions.Or(self, e) return first_of(self, alternatives(e, {}), 1) end
 
 return Compiler

@@ -401,6 +401,57 @@ library[tide.is_tensor] = function(self, arguments)
     return { t == "Tensor" and TRUE or FALSE }
 end
 
+-- tide.tensor(numbers, options): what is known is made once, and copied by the graph; a list of numbers that are not is
+-- stacked.
+library[tide.tensor] = function(self, arguments)
+    local function plain_value(v)
+        v = self:resolve(v)
+        if v.kind == "const" or v.kind == "host" then
+            return v.v
+        elseif v.kind ~= "table" then
+            error(self.tensor, 0)
+        end
+        local list = {}
+        for k = 1, v.data.n do
+            list[k] = plain_value(v.data[k])
+        end
+        for _, name in ipairs(v.data.order) do
+            list[name] = plain_value(v.data["." .. name])
+        end
+        return list
+    end
+    local values = {}
+    local known = pcall(function()
+        for k, v in ipairs(arguments) do
+            values[k] = plain_value(v)
+        end
+    end)
+    if known then
+        local ok, made = pcall(tide.tensor, table.unpack(values))
+        if not ok then
+            self:fail("%s", tostring(made))
+        end
+        return { self:engine("clone", { self:wrap(made) }) }
+    end
+    local v = self:resolve(arguments[1])
+    local t = self:type_of(v)
+    local options = arguments[2]
+    if not options and (t == "int" or t == "int[]" or t == "bool") then -- as tide.tensor has it, unlike scalar_tensor
+        options = self:new_table {}
+        self:set_index(options, self.const "dtype", self:wrap(t == "bool" and tide.bool or tide.int64))
+    end
+    if t and (types.is_number(t) or t == "bool") then
+        return self:operator("scalar_tensor", { v, options })
+    elseif v.kind ~= "table" or not types.is_number(types.element(t or "") or "") or #v.data.order > 0 then
+        self:fail "tensor: numbers that are known, or a list of numbers, are expected: tide.stack joins tensors"
+    end
+    local parts = {}
+    for k = 1, v.data.n do
+        parts[k] = self:operator("scalar_tensor", { v.data[k], options })[1]
+    end
+    return self:operator("stack", { self:new_table(parts) })
+end
+
 library[tide.nn.is_module] = function(self, arguments)
     local v = self:resolve(arguments[1] or NIL)
     return { v.kind == "host" and tide.nn.is_module(v.v) and TRUE or FALSE }
