@@ -303,6 +303,19 @@ local function count_trips(start, stop, step)
     return (trips < 0 or trips == math.maxinteger) and math.maxinteger or trips + 1
 end
 
+-- The trips over a span that is a number without sign, of 2^63 or more.
+local function trips_of_wide(self, span, step)
+    if step == 1 then
+        return self.const(math.maxinteger) -- nobody waits for the end of these
+    end
+    local function call(op, a, b) return self:binary(op, a, b) end
+    local by = self.const(step)
+    local q = call("<<", call("//", call(">>", span, self.const(1)), by), self.const(1))
+    local rest = call("-", span, call("*", q, by))
+    local less = self.g:node("aten::ult", { self:value(rest), self:value(by) }, { "bool" })
+    return self:choose(less, function() return call("+", q, self.const(1)) end, function() return call("+", q, self.const(2)) end)
+end
+
 -- {trips, first} of a loop over integers of which some are known only when the graph runs. `first`: are there any?
 local function graph_trips(self, start, stop, step)
     local up = step > 0
@@ -314,8 +327,8 @@ local function graph_trips(self, start, stop, step)
     local span = up and self:binary("-", stop, start) or self:binary("-", start, stop)
     local trips = self:binary("+", self:binary("//", span, self.const(math.abs(step))), self.const(1))
     if not safe then -- the span may be more than an integer holds
-        trips = self:choose(self:condition_of(self:binary("<", span, self.const(0))), function() return self.const(math.maxinteger) end,
-            function() return trips end)
+        trips = self:choose(self:condition_of(self:binary("<", span, self.const(0))),
+            function() return trips_of_wide(self, span, math.abs(step)) end, function() return trips end)
     end
     return self:value(trips), first
 end
