@@ -47,5 +47,8 @@
 #include "engine/ops/language/schema.h"
 #include "engine/ops/op.h"
 #include "engine/script/ir.h"
+#include "engine/script/passes.h"
+#include "engine/script/run.h"
+#include "engine/script/trace.h"
 
 #endif

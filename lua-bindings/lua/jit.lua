@@ -1,0 +1,4 @@
+local tide = ...
+local jit = {}
+jit._parse = tide._script.parse
+return jit
