@@ -42,6 +42,8 @@
 #include "engine/io/npy.h"
 #include "engine/io/read_range.h"
 #include "engine/io/safetensors.h"
+#include "engine/io/sink.h"
+#include "engine/io/zip.h"
 #include "engine/ops/help.h"
 #include "engine/ops/index/index.h"
 #include "engine/ops/language/schema.h"
