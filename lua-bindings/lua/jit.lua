@@ -44,7 +44,7 @@ jit.script = declare("script(any fn, *, str? name=nil) -> ScriptFunction",
         check_callable("script", fn)
         local there, compiler = pcall(tide._require, "jit.compiler.compile")
         if not there then
-            fail("script: this build has no compiler of Lua source: use tide.jit.trace(fn, {inputs})")
+            fail("script: this build can't compile Lua source (%s): use tide.jit.trace(fn, {inputs})", compiler)
         end
         return document(compiler.compile(fn, { name = name }))
     end)
@@ -67,7 +67,8 @@ end
 
 function properties.graph(f) return script.graph(f) end
 function properties.name(f) return script.name(f) end
-function properties.code(f) return tide._require("jit.code").text(script.describe(f), script.name(f)) end
+function properties.code(f) return (tide._require("jit.code").text(script.describe(f), script.name(f))) end
+function properties.constants(f) return (select(2, tide._require("jit.code").text(script.describe(f), script.name(f)))) end
 
 method("draw", ") -> any",
     "The graph as a picture: boxes and arrows in a terminal, SVG in a notebook. tostring gives the text, .svg the drawing.",

@@ -238,7 +238,7 @@ static int get_field(lua_State *L) {
     }
     char text[80];
     return tide_error(L,
-                      "a ScriptFunction has no field or method %s (graph, code, name; graph_for, "
+                      "a ScriptFunction has no field or method %s (graph, code, constants, name; graph_for, "
                       "passes, why, draw, save)",
                       tide_describe(L, 2, text, sizeof text));
 }

@@ -80,8 +80,8 @@ end
 local function constant_text(writer, node)
     local value, what = node.constant, node.what
     if what == "tensor" then
-        writer.ntensors = writer.ntensors + 1
-        return string.format("constants[%d]", writer.ntensors)
+        table.insert(writer.tensors, value)
+        return string.format("constants[%d]", #writer.tensors)
     elseif what == "string" or what == "device" then
         return quoted(value)
     elseif what == "dtype" then
@@ -149,7 +149,8 @@ end
 function Writer:operator_text(node)
     local sign = SIGNS[node.kind]
     if node.inplace then
-        return string.format("%s:%s_(%s)", self:argument(node, 1), node.kind, self:arguments(node, 2))
+        local name = string.find(node.kind, "_$") and node.kind or node.kind .. "_"
+        return string.format("%s:%s(%s)", self:argument(node, 1), name, self:arguments(node, 2))
     elseif sign and #node.inputs >= 2 and others_are_defaults(node, 3) then
         return string.format("%s %s %s", self:argument(node, 1), sign, self:argument(node, 2))
     elseif node.kind == "neg" then
@@ -342,15 +343,15 @@ function Writer:fn(head, block)
     self:line("end")
 end
 
---- text(description, name): Lua source that defines a function of that name.
+--- text(description, name): Lua source that defines a function of that name, and the list of its constants.
 function code.text(description, name)
-    local writer = setmetatable({ lines = {}, depth = 0, taken = {}, names = {}, constants = {}, indices = {}, ntensors = 0 }, Writer)
+    local writer = setmetatable({ lines = {}, depth = 0, taken = {}, names = {}, constants = {}, indices = {}, tensors = {} }, Writer)
     for k, group in ipairs(description.groups) do
         writer:fn(string.format("local function group_%d", k), group)
         writer:line("")
     end
     writer:fn("function " .. writer:new_name(name), description)
-    return table.concat(writer.lines, "\n") .. "\n"
+    return table.concat(writer.lines, "\n") .. "\n", writer.tensors
 end
 
 return code
