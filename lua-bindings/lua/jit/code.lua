@@ -54,9 +54,9 @@ function Writer:line(text, place)
     self.lines[#self.lines + 1] = string.rep("    ", self.depth) .. text .. (place and " -- " .. place or "")
 end
 
--- A name for a value of the graph: x.1 is x_1, 5 is v5.
+-- A name for a value of the graph: x.1 is x, or x_2 where there is one already, 5 is v5.
 function Writer:new_name(name)
-    local base = string.gsub(name, "[^%w_]", "_")
+    local base = string.gsub(string.gsub(name, "%.%d+$", ""), "[^%w_]", "_")
     if string.find(base, "^%d") then
         base = "v" .. base
     elseif KEYWORDS[base] then
