@@ -42,10 +42,15 @@
 #include "engine/io/npy.h"
 #include "engine/io/read_range.h"
 #include "engine/io/safetensors.h"
+#include "engine/io/sink.h"
+#include "engine/io/zip.h"
 #include "engine/ops/help.h"
 #include "engine/ops/index/index.h"
 #include "engine/ops/language/schema.h"
 #include "engine/ops/op.h"
 #include "engine/script/ir.h"
+#include "engine/script/passes.h"
+#include "engine/script/run.h"
+#include "engine/script/trace.h"
 
 #endif
