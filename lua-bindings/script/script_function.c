@@ -237,10 +237,11 @@ static int get_field(lua_State *L) {
         return 1;
     }
     char text[80];
-    return tide_error(L,
-                      "a ScriptFunction has no field or method %s (graph, code, constants, name; graph_for, "
-                      "passes, why, draw, save)",
-                      tide_describe(L, 2, text, sizeof text));
+    return tide_error(
+        L,
+        "a ScriptFunction has no field or method %s (graph, code, constants, name; graph_for, "
+        "passes, why, draw, save)",
+        tide_describe(L, 2, text, sizeof text));
 }
 
 static int to_text(lua_State *L) {
@@ -326,10 +327,15 @@ static int parse(lua_State *L) {
     making m = {NULL, luaL_optstring(L, 3, "function")};
     if (strlen(text) != length)
         return tide_error(L, "the text of a graph holds a NUL");
-    if (!lua_isnoneornil(L, 2) && lua_rawlen(L, 2))
-        return tide_error(L, "graphs with tensors are not read yet");
+    int n = lua_isnoneornil(L, 2) ? 0 : (int)lua_rawlen(L, 2);
+    td_tensor **tensors = lua_newuserdatauv(L, sizeof *tensors * (size_t)(n ? n : 1), 0);
+    for (int k = 0; k < n; k++) {
+        lua_rawgeti(L, 2, k + 1);
+        tensors[k] = tide_check_tensor(L, -1, "parse");
+        lua_pop(L, 1);
+    }
     tide_push_function(L, make_function, 0);
-    TIDE_CHECK(L, td_ir_parse(text, &m.graph));
+    TIDE_CHECK(L, td_ir_parse_with(text, n, tensors, &m.graph));
     lua_pushlightuserdata(L, &m);
     int failed = lua_pcall(L, 1, 1, 0);
     td_ir_graph_release(m.graph);

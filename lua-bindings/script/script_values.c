@@ -178,6 +178,24 @@ static void push_list(lua_State *L, const td_value *v) {
 
 void tide_script_push(lua_State *L, const td_value *v) {
     luaL_checkstack(L, 4, "too many values");
+    int64_t length;
+    const char *text = td_value_text(*v, &length);
+    const td_box_list *list = td_value_list(*v);
+    const td_box_tuple *tuple = td_value_tuple(*v);
+    if (text) {
+        lua_pushlstring(L, text, (size_t)length);
+        return;
+    }
+    if (list || tuple) {
+        int n = list ? list->n : tuple->n;
+        lua_createtable(L, n, 0);
+        for (int k = 0; k < n; k++) {
+            td_value entry = list ? td_list_entry(list, k) : tuple->parts[k];
+            tide_script_push(L, &entry);
+            lua_rawseti(L, -2, k + 1);
+        }
+        return;
+    }
     switch ((td_kind)v->kind) {
     case TD_KIND_TENSOR:
         tide_push_handle(L)->tensor = td_retain(v->tensor);
