@@ -241,6 +241,21 @@ local function same_object(a, b)
     return a == b
 end
 
+--- same_sizes(a, b): are two shapes equal?
+function Compiler:same_sizes(a, b)
+    local length = self.g:node("aten::len", { a }, { "int" })
+    local same = self:cell(self:equals(length, self.g:node("aten::len", { b }, { "int" })), "same")
+    self:loop {
+        trips = length,
+        condition = function() return same.v end,
+        body = function(trip)
+            local function size(list) return (self.g:node("aten::__getitem__", { list, trip }, { "int" })) end
+            self:put(same, "v", self:equals(size(a), size(b)))
+        end,
+    }
+    return same.v
+end
+
 --- equals(a, b, negate): `==`, or `~=`. Values of types that are never equal in Lua are not.
 function Compiler:equals(a, b, negate)
     if a.kind == "const" and b.kind == "const" then
@@ -258,6 +273,12 @@ function Compiler:equals(a, b, negate)
     elseif ta and tb and (ta == tb and ta ~= "Tensor" or types.is_number(ta) and types.is_number(tb)) and a.kind ~= "table" then
         if types.element(ta) and not (a.shape and b.shape) then
             self:fail "lists are equal in Lua where they are the same one: compare their entries"
+        end
+        local by_value = types.is_number(ta) or ta == "str" or ta == "bool"
+        if types.element(ta) then
+            return negated(self, self:same_sizes(self:value(a), self:value(b)), negate)
+        elseif not by_value then
+            return self.g:node(negate and "aten::__isnot__" or "aten::__is__", { self:value(a), self:value(b) }, { "bool" })
         end
         return self.g:node(negate and "aten::ne" or "aten::eq", { self:value(a), self:value(b) }, { "bool" })
     elseif optional or ta == "Scalar" or tb == "Scalar" then

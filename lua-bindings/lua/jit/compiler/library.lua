@@ -130,6 +130,19 @@ end
 
 -- ---- strings ----
 
+-- "(2, 3)" and "(2,)", as shapes are shown.
+local function text_of_shape(self, v)
+    local text, size = self:cell(self.const "(", "text"), self.const(1)
+    local length = self.g:node("aten::len", { v }, { "int" })
+    self:loop { trips = length, body = function(trip)
+        local before = self:choose(self:equals(trip, self.const(0)), function() return self.const "" end, function() return self.const ", " end)
+        local entry = self.g:node("aten::__getitem__", { v, trip }, { "int" })
+        self:put(text, "v", self:binary("..", self:binary("..", text.v, before), entry))
+    end }
+    return self:binary("..", text.v, self:choose(self:equals(length, size), function() return self.const ",)" end,
+        function() return self.const ")" end))
+end
+
 local function text_of(self, v)
     v = self:resolve(v)
     local t = self:type_of(v)
@@ -140,7 +153,9 @@ local function text_of(self, v)
     elseif v.kind == "host" and not tide.is_tensor(v.v) then
         return self.const(tostring(v.v))
     elseif v.kind == "value" and v.shape then
-        return (self.g:node("aten::str", { v }, { "str" }))
+        return text_of_shape(self, v)
+    elseif t == "dtype" or t == "Device" then
+        self:fail "the text of a dtype or device that is known only when the graph runs"
     elseif t and (types.is_number(t) or t == "bool" or types.inner(t)) then
         return (self.g:node("aten::str", { self:value(v) }, { "str" }))
     end
