@@ -5,6 +5,7 @@ local source = tide._require "jit.compiler.source"
 local types = tide._require "jit.compiler.types"
 local graph = tide._require "jit.compiler.graph"
 local Compiler = tide._require "jit.compiler.core"
+local marks = tide._require "jit.marks"
 tide._require "jit.compiler.control"
 tide._require "jit.compiler.statements"
 tide._require "jit.compiler.expressions"
@@ -135,7 +136,9 @@ end
 --- compile(fn, options): a ScriptFunction of a function or module; options.name names it, options.types are its parameters'.
 function compile.compile(fn, options)
     local text, tensors, functions, name = compile.text(fn, options and options.types)
-    return tide._script.parse(text, tensors, options and options.name or name, functions)
+    local f = tide._script.parse(text, tensors, options and options.name or name, functions)
+    marks.scripted[f] = fn
+    return f
 end
 
 return compile

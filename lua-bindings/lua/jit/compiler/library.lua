@@ -484,6 +484,9 @@ methods.is_floating_point, methods.is_contiguous = asks("is_floating_point", "bo
 library[tide.is_floating_point] = methods.is_floating_point
 
 function methods.item(self, arguments)
+    if self:is_mask(self:resolve(arguments[1])) then
+        return { (self.g:node("aten::Bool", { self:value(arguments[1]) }, { "bool" })) }
+    end
     local value = self.g:node("aten::item", { self:value(arguments[1]) }, { "Scalar" })
     value.from_item = true
     return { value }
@@ -578,10 +581,16 @@ local function fork(self, arguments, node)
     if not callee then
         self:fail "fork: a function is expected"
     end
-    return { self:region(function()
+    return { self:region(function(serial)
         local block, outer = self.g:open()
+        local mark = #self.trail
         block.parent = nil -- constants are its own
         local results = self:call(callee, table.move(arguments, 2, #arguments, 1, {}), node)
+        local set = self:changes(mark, serial)[1]
+        if set then
+            self:fail("a forked function sets '%s', which is a variable outside of it: give what it works out as a result",
+                set.object.name or "an entry of a table")
+        end
         if #results == 0 then
             self:fail "fork: the function gives nothing"
         end

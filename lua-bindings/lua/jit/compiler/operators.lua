@@ -79,6 +79,16 @@ for name in string.gmatch("gt ge lt le eq ne logical_and logical_or logical_not 
     MASKS["aten::" .. name] = true
 end
 
+--- is_mask(v): is it known that a tensor's elements are booleans?
+function Compiler:is_mask(v)
+    if v.kind == "host" then
+        return v.v.dtype == tide.bool
+    end
+    local n = v.made
+    return n ~= nil and (MASKS[n.op] or (n.op == "aten::any" or n.op == "aten::all" or n.op == "aten::select" or n.op == "aten::slice"
+        or n.op == "aten::bitwise_not") and self:is_mask(n.inputs[1])) or false
+end
+
 --- from_one(v, what): a tensor of indices or classes, which count from 1 in Lua, as it counts from 0. What is none stays
 --- as it is: masks among indices ("any"), probabilities in the place of classes ("class"). An "index" is one.
 function Compiler:from_one(v, what)
@@ -88,7 +98,7 @@ function Compiler:from_one(v, what)
             return v
         end
         what = "index"
-    elseif v.made and MASKS[v.made.op] then
+    elseif self:is_mask(v) then
         return v
     end
     v = self:value(v)
