@@ -113,6 +113,28 @@ t.test("inputs_that_are_never_given", function()
     t.eq(values(table.pack(scripted(y))), values(table.pack(cell(y))))
 end)
 
+t.test("recurrent_layers_and_attention", function()
+    local function compare(module, fn, ...)
+        t.eq(values(table.pack(tide.jit.script(fn)(...))), values(table.pack(fn(...))), tostring(module))
+    end
+    local x = tide.randn(5, 2, 4)
+    local lstm, gru = nn.LSTM(4, 3, 2), nn.GRU(4, 3, { bidirectional = true })
+    compare(lstm, function(y)
+        local out, state = lstm(y)
+        return out, state[1], state[2]
+    end, x)
+    compare(gru, function(y, h)
+        local out, last = gru(y, h)
+        return out, last
+    end, x, tide.randn(2, 2, 3))
+    local attention, layer = nn.MultiheadAttention(4, 2), nn.TransformerEncoderLayer(4, 2, 8):eval()
+    compare(attention, function(a, b)
+        local y, weights = attention(a, b, b)
+        return y, weights
+    end, x, x * 2)
+    compare(layer, function(y) return layer(y) end, x)
+end)
+
 t.test("a_multilayer_perceptron", function()
     same(nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.LayerNorm(8), nn.Dropout(0.3), nn.Linear(8, 2)), tide.randn(5, 3))
     same(nn.Sequential { { "first", nn.Linear(3, 4) }, { "last", nn.ReLU() } }, tide.randn(5, 3))

@@ -16,7 +16,7 @@ local expression, condition
 
 local function integer(depth)
     if depth <= 0 or draw(4) == 1 then
-        return pick { "a", "b", "i1", "i2", "i3", "0", "1", "2", "-3", "7", "100" }
+        return pick { "a", "b", "i1", "i2", "i3", "0", "1", "2", "-3", "7", "100", "point.n", "(maybe or 9)", "#u" }
     end
     local x, y = integer(depth - 1), integer(depth - 1)
     return pick {
@@ -38,7 +38,7 @@ end
 
 local function float(depth)
     if depth <= 0 or draw(4) == 1 then
-        return pick { "x", "f1", "f2", "0.5", "-1.25", "3.0" }
+        return pick { "x", "f1", "f2", "0.5", "-1.25", "3.0", "point.v", "row[2]" }
     end
     local v, w = float(depth - 1), float(depth - 1)
     return pick {
@@ -74,7 +74,24 @@ local block
 
 local function statement(out, pad, depth, in_loop)
     local function add(format, ...) out[#out + 1] = pad .. string.format(format, ...) end
-    local kind = draw(depth > 0 and 14 or 7)
+    local kind = draw(depth > 0 and 18 or 11)
+    if kind > 11 or kind <= 7 then
+        kind = kind > 11 and kind - 4 or kind
+    elseif kind == 8 then
+        add(pick { "point.n = %s", "bump(%s)", "maybe = %s", "row[1] = row[1] + %s" }, integer(2))
+        return
+    elseif kind == 9 then
+        add(pick { "point.v = %s", "row[2] = %s" }, float(2))
+        return
+    elseif kind == 10 then
+        add("%s", pick { "maybe = nil", "if maybe then i1 = i1 + maybe end", "if maybe == nil then maybe = i2 end",
+            "if maybe ~= nil and maybe > 3 then i2 = i2 - maybe end" })
+        return
+    else
+        add("%s", pick { "u = (u * 0.5 + 1):tanh()", "u[i1 % 3 + 1] = 0.25", "u = u + u[i2 % 3 + 1]", "v = u:sum()", "u[{ { 1, 2 } }] = v",
+            "u = tide.cat({ u[{ { 2, 3 } }], u[{ { 1, 1 } }] })" })
+        return
+    end
     if kind <= 2 then
         add("%s = %s", pick { "i1", "i2", "i3" }, integer(3))
     elseif kind == 3 then
@@ -89,7 +106,7 @@ local function statement(out, pad, depth, in_loop)
         if in_loop and draw(2) == 1 then
             add("if %s then break end", condition(1))
         elseif draw(3) == 1 then
-            add("if %s then return %s, %s, p end", condition(1), integer(1), float(1))
+            add("if %s then return %s, %s, p, u, v, 0 end", condition(1), integer(1), float(1))
         else
             add("list[%s %% #list + 1] = %s", integer(1), integer(1))
         end
@@ -139,12 +156,14 @@ function block(out, pad, depth, in_loop)
 end
 
 local function program()
-    local out = { "return function(a, b, x) --: int, int, float", "  local i1, i2, i3, f1, f2, p = a, b, 1, x, 0.0, false",
-        "  local list = { 4, a }", "  local function twist(m, n)", "    if m > n then return m - n end", "    return n * 3 + m", "  end" }
+    local out = { "return function(a, b, x) --: int, int, float",
+        "  local u, v = tide.ones(3), tide.zeros({})", "  local point, row, maybe = { n = 3, v = 1.5 }, { 0, 2.5 }, nil", "  local i1, i2, i3, f1, f2, p = a, b, 1, x, 0.0, false",
+        "  local list = { 4, a }", "  local function twist(m, n)", "    if m > n then return m - n end", "    return n * 3 + m", "  end",
+        "  local function bump(k) i3 = i3 + k; if i3 > 1000 then i3 = i3 % 1000 end; return i3 end" }
     for _ = 1, 2 + draw(4) do
         statement(out, "  ", 2, false)
     end
-    out[#out + 1] = "  return i1 + i3 * 31 + i2 * 17 + list[#list], f1 + f2, p"
+    out[#out + 1] = "  return i1 + i3 * 31 + i2 * 17 + list[#list] + point.n + row[1], f1 + f2 + point.v + row[2], p, u, v, maybe or -1"
     out[#out + 1] = "end"
     return table.concat(out, "\n")
 end

@@ -108,6 +108,18 @@ local function default_of(self, p)
     return self.const(p.default)
 end
 
+-- What a function that tide._function made to read arguments gives: a table of them by name.
+local function read_arguments(self, doc, arguments)
+    local s = schema.read(doc.signature)
+    local given = schema.arrange(s, arguments, self:reader(doc.name))
+    local v = self:new_table {}
+    for k, p in ipairs(s.params) do
+        local value = given[k] and (given[k].value or self:new_table(given[k].values)) or default_of(self, p)
+        self:set_index(v, self.const(p.name), value)
+    end
+    return v
+end
+
 local function call_declared(self, fn, inner, arguments, node)
     local doc = tide._doc(fn)
     local s = schema.read(doc.signature)
@@ -177,6 +189,9 @@ local function call_host(self, fn, arguments, node, wanted)
     local info = debug.getinfo(fn, "S")
     if info.what == "C" then
         local inner = doc and declared_in_lua(fn)
+        if doc and not inner and not string.find(doc.signature, "->", 1, true) and rawget(tide, doc.name) ~= fn then
+            return { read_arguments(self, doc, arguments) }
+        end
         if inner then
             return call_declared(self, fn, inner, arguments, node)
         end

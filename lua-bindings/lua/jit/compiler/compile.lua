@@ -97,7 +97,7 @@ local function walk(c, closure, bound, given)
     local fn = where.fn
     c.where, c.node = where, fn
     if fn.vararg and not given then
-        c:fail "the parameters of a script have names: '...' takes any number of them"
+        c:fail "'...' takes any number of parameters: say how many by their types: tide.jit.script(fn, {types = \"Tensor, Tensor\"})"
     end
     local arguments = {}
     for k, value in ipairs(bound) do

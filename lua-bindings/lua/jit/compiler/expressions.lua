@@ -187,10 +187,12 @@ end
 
 --- binary(op, a, b): what Lua's operator gives of two values.
 function Compiler:binary(op, a, b)
-    a, b = there(self, self:resolve(a)), there(self, self:resolve(b))
+    a, b = self:resolve(a), self:resolve(b)
     if op == "==" or op == "~=" then
         return self:equals(a, b, op == "~=")
-    elseif a.kind == "const" and b.kind == "const" and ON_NUMBERS[op] then
+    end
+    a, b = there(self, a), there(self, b)
+    if a.kind == "const" and b.kind == "const" and ON_NUMBERS[op] then
         return fold(self, op, a, b)
     end
     local ta, tb = self:type_of(a), self:type_of(b)

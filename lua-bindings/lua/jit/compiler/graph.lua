@@ -26,12 +26,20 @@ function Graph:node(op, inputs, types, attribute, place)
         n.outputs[k] = graph.value(t)
         n.outputs[k].made = n
     end
+    self:expect_nodes(op)
     self.count = self.count + 1
     if self.count > 200000 then
         error({ refused = true, message = "the graph grows beyond 200000 nodes", what = "too large" }, 0)
     end
     table.insert(self.block.nodes, n)
     return table.unpack(n.outputs)
+end
+
+--- expect_nodes(op): an error where a stretch is compiled in the hope that all of it is known (`known_only`).
+function Graph:expect_nodes(op)
+    if self.known_only and op ~= "prim::Constant" then
+        error({ refused = true, message = "not all is known", what = "not all is known" }, 0)
+    end
 end
 
 --- within(block, fn, ...): run fn with what it makes at the end of another block.

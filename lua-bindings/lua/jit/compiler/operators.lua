@@ -297,6 +297,9 @@ local LISTED = { Tensors = tensors, ints = integers, dims = integers, numbers = 
 
 local function argument(self, s, k, given)
     local p = s.params[k]
+    if given and given.values and #given.values == 1 and self.is_nil(self:resolve(given.values[1])) then
+        given = { value = NIL }
+    end
     local v = given and given.value and self:resolve(given.value)
     if not given or v and self.is_nil(v) then
         if not p.has_default and not (p.optional and given) then

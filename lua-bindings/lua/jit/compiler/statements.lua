@@ -241,14 +241,27 @@ end
 
 -- ---- loops ----
 
--- Whatever can't be compiled as a loop of the graph is tried trip by trip where there are few: entries of tables of
--- modules, values of other types at first.
+-- Few trips are gone through one by one where all they do is known, and where they can't be compiled as a loop of the
+-- graph: entries of tables of modules, values of other types at first.
 local MOST_UNROLLED = 64
 
+local function all_is_known(self, unroll)
+    self.g.known_only = true
+    local ok, problem = self:try(unroll)
+    self.g.known_only = nil
+    if not ok and not problem.refused and not problem.list_wanted then
+        error(problem, 0)
+    end
+    return ok
+end
+
 local function loop_or_unroll(self, trips, loop, unroll)
-    local count = trips and trips <= MOST_UNROLLED and trips
-    if not count then
+    if not trips or trips > MOST_UNROLLED then
         return loop()
+    elseif self.g.known_only or trips <= 1 then
+        return unroll()
+    elseif all_is_known(self, unroll) then
+        return
     end
     local ok, problem = self:try(loop)
     if ok then
