@@ -72,26 +72,29 @@ end
 local names = 0
 local block
 
+-- A line about a record, a list of two, a variable that may be nil, or a tensor.
+local function on_tables_and_tensors(add)
+    local kind = draw(4)
+    if kind == 1 then
+        add(pick { "point.n = %s", "bump(%s)", "maybe = %s", "row[1] = row[1] + %s" }, integer(2))
+    elseif kind == 2 then
+        add(pick { "point.v = %s", "row[2] = %s" }, float(2))
+    elseif kind == 3 then
+        add("%s", pick { "maybe = nil", "if maybe then i1 = i1 + maybe end", "if maybe == nil then maybe = i2 end",
+            "if maybe ~= nil and maybe > 3 then i2 = i2 - maybe end" })
+    else
+        add("%s", pick { "u = (u * 0.5 + 1):tanh()", "u[i1 % 3 + 1] = 0.25", "u = u + u[i2 % 3 + 1]", "v = u:sum()",
+            "u[{ { 1, 2 } }] = v", "u = tide.cat({ u[{ { 2, 3 } }], u[{ { 1, 1 } }] })" })
+    end
+end
+
 local function statement(out, pad, depth, in_loop)
     local function add(format, ...) out[#out + 1] = pad .. string.format(format, ...) end
     local kind = draw(depth > 0 and 18 or 11)
-    if kind > 11 or kind <= 7 then
-        kind = kind > 11 and kind - 4 or kind
-    elseif kind == 8 then
-        add(pick { "point.n = %s", "bump(%s)", "maybe = %s", "row[1] = row[1] + %s" }, integer(2))
-        return
-    elseif kind == 9 then
-        add(pick { "point.v = %s", "row[2] = %s" }, float(2))
-        return
-    elseif kind == 10 then
-        add("%s", pick { "maybe = nil", "if maybe then i1 = i1 + maybe end", "if maybe == nil then maybe = i2 end",
-            "if maybe ~= nil and maybe > 3 then i2 = i2 - maybe end" })
-        return
-    else
-        add("%s", pick { "u = (u * 0.5 + 1):tanh()", "u[i1 % 3 + 1] = 0.25", "u = u + u[i2 % 3 + 1]", "v = u:sum()", "u[{ { 1, 2 } }] = v",
-            "u = tide.cat({ u[{ { 2, 3 } }], u[{ { 1, 1 } }] })" })
-        return
+    if kind >= 8 and kind <= 11 then
+        return on_tables_and_tensors(add)
     end
+    kind = kind > 11 and kind - 4 or kind
     if kind <= 2 then
         add("%s = %s", pick { "i1", "i2", "i3" }, integer(3))
     elseif kind == 3 then

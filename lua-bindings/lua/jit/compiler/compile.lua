@@ -13,6 +13,8 @@ tide._require "jit.compiler.indexing"
 tide._require "jit.compiler.operators"
 tide._require "jit.compiler.calls"
 tide._require "jit.compiler.library"
+tide._require "jit.compiler.methods"
+tide._require "jit.compiler.forks"
 
 local compile = {}
 

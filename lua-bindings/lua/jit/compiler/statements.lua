@@ -29,6 +29,7 @@ local if_with_rest
 local function run(self, list, from)
     for k = from, #list do
         local statement = list[k]
+        self.g:expect_few()
         if statement.tag == "If" and k < #list and (always_leaves(statement.body) or always_leaves(statement.otherwise)) then
             return if_with_rest(self, statement, list, k + 1)
         end
@@ -243,10 +244,10 @@ end
 
 -- Few trips are gone through one by one where all they do is known, and where they can't be compiled as a loop of the
 -- graph: entries of tables of modules, values of other types at first.
-local MOST_UNROLLED = 64
+local MOST_UNROLLED, MOST_KNOWN = 64, 20000 -- trips; statements
 
 local function all_is_known(self, unroll)
-    self.g.known_only = true
+    self.g.known_only = MOST_KNOWN
     local ok, problem = self:try(unroll)
     self.g.known_only = nil
     if not ok and not problem.refused and not problem.list_wanted then
