@@ -384,6 +384,15 @@ for name, fn in pairs { setmetatable = setmetatable, pcall = pcall, xpcall = xpc
     end
 end
 
+for _, name in ipairs { "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast", "set_default_device" } do
+    local fn = rawget(tide, name)
+    if fn then
+        library[fn] = function(self)
+            self:fail("%s: contexts have no place in a graph: put them around the call of the scripted function", name)
+        end
+    end
+end
+
 -- ---- types ----
 
 local LUA_TYPES = { int = "number", float = "number", Scalar = "number", bool = "boolean", str = "string", NoneType = "nil",
