@@ -150,6 +150,27 @@ static int require_part(lua_State *L) {
     return 1;
 }
 
+/* tide._source(chunk): the text behind the name of a chunk that is no file's: of a module of our
+ * own
+ * ("=tide.nn.layers"), or what a front end knows of it, which it answers by the function under
+ * TIDE_SOURCE_KEY in the registry; nil: nobody has it. */
+static int source(lua_State *L) {
+    static const char own[] = "=tide.";
+    const char *chunk = luaL_checkstring(L, 1);
+    const tide_embedded *e =
+        strncmp(chunk, own, sizeof own - 1) ? NULL : find_embedded(chunk + sizeof own - 1);
+    lua_settop(L, 1);
+    if (e) {
+        lua_pushlstring(L, e->bytes, e->len);
+        return 1;
+    }
+    if (lua_getfield(L, LUA_REGISTRYINDEX, TIDE_SOURCE_KEY) != LUA_TFUNCTION)
+        return 0;
+    lua_insert(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
 static void open_parts(lua_State *L) {
     lua_newtable(L);
     lua_pushvalue(L, -1);
@@ -158,6 +179,8 @@ static void open_parts(lua_State *L) {
     lua_insert(L, -2);
     tide_push_function(L, require_part, 2);
     lua_setfield(L, -2, "_require");
+    tide_push_function(L, source, 0);
+    lua_setfield(L, -2, "_source");
 }
 
 /* `require "tide.nn"` too. */
@@ -246,6 +269,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_distributed(L);
     tide_open_bundles(L);
     tide_open_leaves(L);
+    tide_open_script_functions(L);
     tide_open_doctor(L);
     tide_open_library(L);
     list_submodules(L);

@@ -6,7 +6,7 @@
 local tide = ...
 
 local ROOMS = { "pointwise", "shapes", "create", "reduce", "index", "linalg", "neural", "sparse", "quantized", "base", "tensor", "nn", "optim",
-    "objects", "foreach", "cuda", "data", "images", "distributed" }
+    "objects", "foreach", "cuda", "data", "images", "distributed", "jit" }
 
 local examples = {}
 local texts -- by name, read when somebody asks
@@ -53,6 +53,7 @@ local makers = {
     Group = function() return tide.distributed._classes.Group end,
     DistributedDataParallel = function() return tide._require "distributed.data_parallel" end,
     Work = function() return tide.distributed._classes.Work end,
+    ScriptFunction = function() return tide.jit.trace(function(x) return x + 1 end, tide.ones(1), { check = false }) end,
 }
 local made = {}
 

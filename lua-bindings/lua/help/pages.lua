@@ -439,9 +439,9 @@ one what it is here. What differs:
   copy.deepcopy(net)                      net:clone()
   cross_entropy's classes from 0          classes from 1
 
-Deliberately absent: complex numbers and torch.fft, torch.jit, torch.compile
-and torch.export (nothing is traced), nested tensors, layouts but dense, COO
-and quantized, torch.distributed, worker processes (workers are threads:
+Deliberately absent: complex numbers and torch.fft, torch.compile and
+torch.export (graphs are tide.jit's), nested tensors, layouts but dense, COO
+and quantized, worker processes (workers are threads:
 ?tide.workers), prune, lazy modules, devices but "cpu" and "cuda", float8 and
 unsigned integers but uint8.
 ]==]

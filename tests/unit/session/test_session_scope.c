@@ -51,6 +51,12 @@ TEST(locals_stay_in_sight) {
     CHECK_STR(value("math.max(1, 2)"), "2");
 }
 
+TEST(functions_of_inputs_become_graphs) {
+    value("local k = 3\nlocal function scaled(n) --: int\n    return n * k\nend");
+    CHECK_STR(value("tide.jit.script(scaled)(5)"), "15");
+    CHECK_STR(value("tide.jit.script(function(n) return n + 1 end, {types = 'int'})(5)"), "6");
+}
+
 TEST(closures_and_later_inputs_share_a_local) {
     value("local n = 1\nlocal function step() n = n + 1 return n end");
     CHECK_STR(value("step(), n"), "2\n2");
