@@ -394,4 +394,7 @@ distributed.DistributedDataParallel = declare("DistributedDataParallel(any modul
 
 distributed._classes = { Group = Group, Work = Work } -- for help
 
+tide._document(distributed, "distributed", "tide.distributed", "Jobs of several processes on MPI: init, collectives, groups, "
+    .. "DistributedDataParallel. `tide-run -n 4 script.lua` starts one on this machine.")
+
 return distributed
