@@ -211,6 +211,52 @@ static void add_operator(maker *m, td_ir_block *block) {
         see(m, node->outputs[k]);
 }
 
+/* ---- what passes look for ---- */
+
+/* The same again as some operator that was drawn before. */
+static void repeat_operator(maker *m, td_ir_block *block) {
+    const td_ir_type *types[TD_MAX_RESULTS];
+    const td_ir_node *first = any_of(m, m->tensors, m->ntensors)->node;
+    if (!first || first->kind != TD_IR_OPERATOR)
+        return;
+    for (int k = 0; k < first->noutputs; k++)
+        types[k] = first->outputs[k]->type;
+    td_ir_node *node =
+        td_ir_append(block, TD_IR_OPERATOR, first->ninputs, first->inputs, first->noutputs, types);
+    if (!node)
+        return;
+    node->op = first->op;
+    node->inplace = first->inplace;
+    for (int k = 0; k < node->noutputs; k++)
+        see(m, node->outputs[k]);
+}
+
+/* x * 1, x + 0, x - 0, -0 among the zeros; or an operator twice on end. */
+static void add_idle(maker *m, td_ir_block *block) {
+    static const char *const names[] = {"mul", "add", "sub", "t", "neg", "relu", "abs"};
+    int k = pick(m, 7);
+    const td_op *op = td_op_find(names[k]);
+    td_ir_value *x = any_of(m, m->tensors, m->ntensors);
+    for (int times = k < 3 ? 1 : 2; times && x; times--) {
+        bool whole = pick(m, 2);
+        double zero = pick(m, 2) ? 0.0 : -0.0;
+        td_ir_value *inputs[3] = {x, NULL, NULL};
+        if (k < 3)
+            inputs[1] = td_ir_add_constant(block, whole ? TD_I(k == 0) : TD_F(k ? zero : 1.0));
+        if (op->nparams > 2)
+            inputs[2] = td_ir_add_constant(block, TD_I(1));
+        td_inferred made = infer(op, false, block, inputs);
+        if (!made.exact)
+            return;
+        td_ir_node *node = td_ir_append(block, TD_IR_OPERATOR, op->nparams, inputs, 1, made.types);
+        if (!node)
+            return;
+        node->op = op;
+        x = node->outputs[0];
+        see(m, x);
+    }
+}
+
 /* ---- numbers ---- */
 
 /* An operator on ints (i), bools (b) and what tensors (t) are. */
@@ -315,6 +361,10 @@ static void add_nodes(maker *m, td_ir_block *block, int n, int depth) {
             add_loop(m, block, depth);
         else if (kind < 6)
             add_scalar(m, block);
+        else if (kind < 9)
+            repeat_operator(m, block);
+        else if (kind < 12)
+            add_idle(m, block);
         else
             add_operator(m, block);
         made += m->ntensors != before;

@@ -296,6 +296,15 @@ bool td_alias_shares(const td_alias_info *a, const td_ir_value *x, const td_ir_v
     return x == y ? td_alias_holds_memory(x) : share(a, MEMORY, x, y);
 }
 
+int td_alias_class(const td_alias_info *a, const td_ir_value *x) {
+    int k = index_of(a, x);
+    return k < 0 ? -1 : root_of(a->classes[MEMORY], k);
+}
+
+int td_alias_classes(const td_alias_info *a) {
+    return a->n;
+}
+
 bool td_alias_is_written(const td_alias_info *a, const td_ir_value *x) {
     return td_alias_holds_memory(x) && facts_of(a, MEMORY, x)->written;
 }

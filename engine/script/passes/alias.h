@@ -20,6 +20,9 @@ void td_alias_free(td_alias_info *a); /* NULL is fine */
 bool td_alias_holds_memory(const td_ir_value *value);
 /* May two values share memory? A list shares that of its entries. */
 bool td_alias_shares(const td_alias_info *a, const td_ir_value *x, const td_ir_value *y);
+/* A number that values have in common which share memory, below td_alias_classes; -1: not known. */
+int td_alias_class(const td_alias_info *a, const td_ir_value *x);
+int td_alias_classes(const td_alias_info *a);
 /* Does some node of the graph write the memory of a value? */
 bool td_alias_is_written(const td_alias_info *a, const td_ir_value *x);
 /* Does a node, or one in its blocks, write anything; and the memory of this value? */

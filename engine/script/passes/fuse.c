@@ -170,22 +170,24 @@ enum { MOST_BETWEEN = 64 }; /* nodes that a run steps over */
 typedef struct between {
     td_ir_node *nodes[MOST_BETWEEN];
     int n;
-    bool fails; /* one of them acts or may fail */
+    int asked;  /* of how many of them it is known: */
+    bool fails; /* one acts or may fail */
 } between;
 
-static void step_over(between *b, td_ir_node *node) {
-    b->nodes[b->n++] = node;
-    b->fails = b->fails || td_node_acts(node) || td_node_may_fail(node);
+static bool one_fails(between *b) {
+    for (; b->asked < b->n && !b->fails; b->asked++)
+        b->fails = td_node_acts(b->nodes[b->asked]) || td_node_may_fail(b->nodes[b->asked]);
+    return b->fails;
 }
 
 /* May a node run before those that were stepped over? */
-static bool may_move_up(const td_alias_info *a, const between *b, const td_ir_node *node) {
+static bool may_move_up(const td_alias_info *a, between *b, const td_ir_node *node) {
     for (int j = 0; j < b->n; j++)
         for (int k = 0; k < node->ninputs; k++)
             if (node->inputs[k]->node == b->nodes[j] ||
                 td_alias_writes(a, b->nodes[j], node->inputs[k]))
                 return false;
-    return !b->fails || !td_node_may_fail(node);
+    return !b->n || !td_node_may_fail(node) || !one_fails(b);
 }
 
 /* The run that begins with a node, all of it moved up behind that. */
@@ -203,7 +205,7 @@ static void gather(const td_alias_info *a, td_ir_node *first, run *r) {
         } else if (r->n == MOST_NODES)
             break;
         else
-            step_over(&b, node);
+            b.nodes[b.n++] = node;
     }
 }
 

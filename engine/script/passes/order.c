@@ -6,102 +6,132 @@
  */
 #include "engine/script/passes/order.h"
 
-#include "engine/core/memory.h"
 #include "engine/script/passes/alias.h"
 #include "engine/script/passes/fails.h"
 #include "engine/script/passes/node_infer.h"
 #include "engine/script/passes/passes.h"
 
-#include <string.h>
+enum { MOST_NODES = 400 }; /* of a block that is ordered */
 
-enum { MOST_NODES = 2000 }; /* of a block that is ordered */
-
-/* A piece of memory that a node makes, and the nodes that need it. */
-typedef struct piece {
+/* A piece of memory that a node makes: a class of values that share it. */
+typedef struct memory_piece {
     int64_t bytes;
-    const td_ir_value *value;
-    int readers; /* nodes that read it or what shares it, that are not done */
+    int maker;   /* the node */
+    int readers; /* nodes that read it and are not done */
     bool stays;  /* behind the block, too */
-    bool made;
-} piece;
+} memory_piece;
+
+/* A node of the block, and the pieces that it reads. */
+typedef struct planned {
+    td_ir_node *node;
+    int *reads, nreads;
+    int64_t makes; /* bytes */
+    int pending;   /* nodes that must come before it and are not done */
+    bool done;
+} planned;
 
 typedef struct plan {
     const td_alias_info *alias;
-    td_ir_node **nodes;
+    td_ir_graph *memory; /* of what follows */
+    planned *items;
     int n;
-    piece *pieces;
+    memory_piece *pieces;
     int npieces;
-    bool *reads;  /* [n][npieces] */
-    bool *before; /* [n][n]: must a node stand before another? */
-    bool known;   /* all sizes */
+    int *piece_of; /* class of values -> piece, or -1 */
+    bool *before;  /* [n][n]: must a node stand before another? */
+    bool known;    /* all sizes */
 } plan;
 
 static void clear(plan *p) {
-    td_free(p->nodes);
-    td_free(p->pieces);
-    td_free(p->reads);
-    td_free(p->before);
+    td_ir_graph_release(p->memory);
 }
 
-/* Does a node, or one in its blocks, read a value or what shares its memory? */
-static bool touches(const td_alias_info *a, const td_ir_node *node, const td_ir_value *value) {
-    for (int k = 0; k < node->ninputs; k++)
-        if (td_alias_shares(a, node->inputs[k], value))
-            return true;
-    for (int b = 0; b < node->nblocks; b++) {
-        const td_ir_block *block = node->blocks[b];
-        for (const td_ir_node *inner = block->first; inner; inner = inner->next)
-            if (touches(a, inner, value))
-                return true;
-        for (int k = 0; k < block->noutputs; k++)
-            if (td_alias_shares(a, block->outputs[k], value))
-                return true;
-    }
-    return false;
+static int find_piece(const plan *p, const td_ir_value *value) {
+    int class = td_alias_class(p->alias, value);
+    return class < 0 ? -1 : p->piece_of[class];
 }
 
 /* Is memory made for the k-th result? Not for views, nor where it may be an argument itself. */
-static bool is_made(const td_alias_info *a, const td_ir_node *node, int k) {
+static bool is_made(const plan *p, const td_ir_node *node, int k) {
     const td_ir_value *value = node->outputs[k];
-    if (value->type->kind != TD_IR_TENSOR || node->kind == TD_IR_CONSTANT ||
-        td_alias_comes_in(a, value))
+    return value->type->kind == TD_IR_TENSOR && node->kind != TD_IR_CONSTANT &&
+           !td_alias_comes_in(p->alias, value) && find_piece(p, value) < 0 &&
+           td_alias_class(p->alias, value) >= 0;
+}
+
+static bool add_pieces(plan *p) {
+    int room = 0;
+    for (int k = 0; k < p->n; k++)
+        room += p->items[k].node->noutputs;
+    p->pieces = td_ir_alloc(p->memory, sizeof *p->pieces * (size_t)(room + 1));
+    if (!p->pieces)
         return false;
-    for (int j = 0; j < node->ninputs; j++)
-        if (td_alias_shares(a, node->inputs[j], value))
-            return false;
+    for (int k = 0; k < p->n; k++)
+        for (int j = 0; j < p->items[k].node->noutputs; j++) {
+            const td_ir_value *value = p->items[k].node->outputs[j];
+            if (!is_made(p, p->items[k].node, j))
+                continue;
+            bool whole = td_ir_type_is_whole(value->type);
+            int64_t bytes = whole ? td_ir_type_bytes(value->type) : 0;
+            p->known &= whole;
+            p->piece_of[td_alias_class(p->alias, value)] = p->npieces;
+            p->pieces[p->npieces++] = (memory_piece){.maker = k, .bytes = bytes};
+            p->items[k].makes += bytes;
+        }
     return true;
 }
 
-static td_status add_pieces(plan *p) {
-    int n = 0;
-    for (int k = 0; k < p->n; k++)
-        n += p->nodes[k]->noutputs;
-    p->pieces = td_calloc((size_t)n + 1, sizeof *p->pieces);
-    if (!p->pieces)
-        return td_fail(TD_ENOMEM, "out of memory for a pass");
-    for (int k = 0; k < p->n; k++)
-        for (int j = 0; j < p->nodes[k]->noutputs; j++) {
-            const td_ir_value *value = p->nodes[k]->outputs[j];
-            if (!is_made(p->alias, p->nodes[k], j))
-                continue;
-            bool whole = td_ir_type_is_whole(value->type);
-            p->known &= whole;
-            p->pieces[p->npieces++] =
-                (piece){.value = value, .bytes = whole ? td_ir_type_bytes(value->type) : 0};
-        }
-    return TD_OK;
+/* How many values a node and what is in its blocks read. */
+static int count_reads(const td_ir_node *node) {
+    int n = node->ninputs;
+    for (int b = 0; b < node->nblocks; b++) {
+        n += node->blocks[b]->noutputs;
+        for (const td_ir_node *inner = node->blocks[b]->first; inner; inner = inner->next)
+            n += count_reads(inner);
+    }
+    return n;
 }
 
-static void add_reads(plan *p, const td_ir_block *block) {
-    for (int j = 0; j < p->npieces; j++) {
-        piece *held = &p->pieces[j];
-        for (int k = 0; k < p->n; k++) {
-            p->reads[k * p->npieces + j] = touches(p->alias, p->nodes[k], held->value);
-            held->readers += p->reads[k * p->npieces + j];
-        }
+static void add_read(const plan *p, planned *item, const td_ir_value *value) {
+    int piece = find_piece(p, value);
+    for (int k = 0; k < item->nreads && piece >= 0; k++)
+        if (item->reads[k] == piece)
+            return;
+    if (piece >= 0)
+        item->reads[item->nreads++] = piece;
+}
+
+static void add_reads(const plan *p, planned *item, const td_ir_node *node) {
+    for (int k = 0; k < node->ninputs; k++)
+        add_read(p, item, node->inputs[k]);
+    for (int b = 0; b < node->nblocks; b++) {
+        const td_ir_block *block = node->blocks[b];
+        for (const td_ir_node *inner = block->first; inner; inner = inner->next)
+            add_reads(p, item, inner);
         for (int k = 0; k < block->noutputs; k++)
-            held->stays |= td_alias_shares(p->alias, block->outputs[k], held->value);
+            add_read(p, item, block->outputs[k]);
     }
+}
+
+/* A node that makes a piece of a class that others made before it reads it as well. */
+static bool list_reads(plan *p, const td_ir_block *block) {
+    for (int k = 0; k < p->n; k++) {
+        planned *item = &p->items[k];
+        size_t room = (size_t)(count_reads(item->node) + item->node->noutputs);
+        item->reads = td_ir_alloc(p->memory, sizeof *item->reads * (room + 1));
+        if (!item->reads)
+            return false;
+        add_reads(p, item, item->node);
+        for (int j = 0; j < item->node->noutputs; j++) {
+            int piece = find_piece(p, item->node->outputs[j]);
+            if (piece >= 0 && p->pieces[piece].maker != k)
+                add_read(p, item, item->node->outputs[j]);
+        }
+    }
+    for (int k = 0; k < block->noutputs; k++)
+        if (find_piece(p, block->outputs[k]) >= 0)
+            p->pieces[find_piece(p, block->outputs[k])].stays = true;
+    return true;
 }
 
 static bool reads_value(const td_ir_node *node, const td_ir_value *value) {
@@ -134,80 +164,75 @@ static bool writes_of(const td_alias_info *a, const td_ir_node *writer, const td
     return false;
 }
 
-static td_status add_constraints(plan *p) {
-    bool *fixed = td_calloc((size_t)p->n + 1, sizeof *fixed);
-    if (!fixed)
-        return td_fail(TD_ENOMEM, "out of memory for a pass");
+static void add_constraints(plan *p, bool *fixed) {
     for (int k = 0; k < p->n; k++)
-        fixed[k] = td_node_acts(p->nodes[k]) || td_node_may_fail(p->nodes[k]);
+        fixed[k] = td_node_acts(p->items[k].node) || td_node_may_fail(p->items[k].node);
     for (int j = 0; j < p->n; j++)
         for (int i = 0; i < j; i++) {
-            const td_ir_node *first = p->nodes[i], *second = p->nodes[j];
+            const td_ir_node *first = p->items[i].node, *second = p->items[j].node;
             bool needs = fixed[i] && fixed[j];
             for (int k = 0; k < first->noutputs && !needs; k++)
                 needs = reads_value(second, first->outputs[k]);
-            p->before[i * p->n + j] =
+            needs =
                 needs || writes_of(p->alias, first, second) || writes_of(p->alias, second, first);
+            p->before[i * p->n + j] = needs;
+            p->items[j].pending += needs;
         }
-    td_free(fixed);
-    return TD_OK;
+}
+
+static bool fill_plan(plan *p, const td_ir_block *block) {
+    int n = td_alias_classes(p->alias), k = 0;
+    for (const td_ir_node *node = block->first; node; node = node->next)
+        p->n++;
+    p->known = true;
+    p->memory = td_ir_graph_new();
+    if (!p->memory)
+        return false;
+    p->items = td_ir_alloc(p->memory, sizeof *p->items * (size_t)(p->n + 1));
+    p->piece_of = td_ir_alloc(p->memory, sizeof *p->piece_of * (size_t)(n + 1));
+    if (!p->items || !p->piece_of)
+        return false;
+    for (td_ir_node *node = block->first; node; node = node->next)
+        p->items[k++].node = node;
+    for (k = 0; k < n; k++)
+        p->piece_of[k] = -1;
+    return add_pieces(p) && list_reads(p, block);
 }
 
 static td_status make_plan(plan *p, const td_ir_block *block) {
-    for (const td_ir_node *node = block->first; node; node = node->next)
-        p->n++;
-    size_t n = (size_t)p->n;
-    p->known = true;
-    p->nodes = td_calloc(n + 1, sizeof(td_ir_node *));
-    p->before = td_calloc(n * n + 1, sizeof *p->before);
-    if (!p->nodes || !p->before)
-        return td_fail(TD_ENOMEM, "out of memory for a pass");
-    int k = 0;
-    for (td_ir_node *node = block->first; node; node = node->next)
-        p->nodes[k++] = node;
-    td_status status = add_pieces(p);
-    if (status)
-        return status;
-    p->reads = td_calloc(n * (size_t)p->npieces + 1, sizeof *p->reads);
-    if (!p->reads)
-        return td_fail(TD_ENOMEM, "out of memory for a pass");
-    add_reads(p, block);
-    return TD_OK;
+    return fill_plan(p, block) ? TD_OK : td_fail(TD_ENOMEM, "out of memory for a pass");
 }
 
 /* ---- peaks ---- */
 
-/* What a node adds to what is held, and takes away when it is done. */
-static int64_t made_by(const plan *p, int node) {
+/* What is not held any more when a node is done. */
+static int64_t freed_by(const plan *p, int k) {
+    const planned *item = &p->items[k];
     int64_t bytes = 0;
-    for (int j = 0; j < p->npieces; j++)
-        if (p->pieces[j].value->node == p->nodes[node])
-            bytes += p->pieces[j].bytes;
-    return bytes;
-}
-
-static int64_t freed_by(const plan *p, int node) {
-    int64_t bytes = 0;
-    for (int j = 0; j < p->npieces; j++) {
-        const piece *held = &p->pieces[j];
-        bool read = p->reads[node * p->npieces + j], made = held->value->node == p->nodes[node];
-        bool last = (read && held->readers == 1) || (made && !held->readers);
-        bytes += last && !held->stays ? held->bytes : 0;
+    for (int j = 0; j < item->nreads; j++) {
+        const memory_piece *read = &p->pieces[item->reads[j]];
+        bytes += read->readers == 1 && !read->stays ? read->bytes : 0;
+    }
+    for (int j = 0; item->makes && j < item->node->noutputs; j++) {
+        int made = find_piece(p, item->node->outputs[j]);
+        if (made >= 0 && p->pieces[made].maker == k && !p->pieces[made].readers &&
+            !p->pieces[made].stays)
+            bytes += p->pieces[made].bytes;
     }
     return bytes;
 }
 
-static void finish_node(plan *p, int node) {
-    for (int j = 0; j < p->npieces; j++)
-        p->pieces[j].readers -= p->reads[node * p->npieces + j];
+static void finish_node(plan *p, int k) {
+    for (int j = 0; j < p->items[k].nreads; j++)
+        p->pieces[p->items[k].reads[j]].readers--;
 }
 
 static void start_again(plan *p) {
-    for (int j = 0; j < p->npieces; j++) {
+    for (int j = 0; j < p->npieces; j++)
         p->pieces[j].readers = 0;
-        for (int k = 0; k < p->n; k++)
-            p->pieces[j].readers += p->reads[k * p->npieces + j];
-    }
+    for (int k = 0; k < p->n; k++)
+        for (int j = 0; j < p->items[k].nreads; j++)
+            p->pieces[p->items[k].reads[j]].readers++;
 }
 
 static int64_t peak_of(plan *p, const int *order) {
@@ -215,7 +240,7 @@ static int64_t peak_of(plan *p, const int *order) {
     start_again(p);
     for (int k = 0; k < p->n; k++) {
         int node = order ? order[k] : k;
-        held += made_by(p, node);
+        held += p->items[node].makes;
         peak = held > peak ? held : peak;
         held -= freed_by(p, node);
         finish_node(p, node);
@@ -225,21 +250,14 @@ static int64_t peak_of(plan *p, const int *order) {
 
 /* ---- another order ---- */
 
-static bool is_ready(const plan *p, const bool *done, int node) {
-    for (int k = 0; k < p->n; k++)
-        if (p->before[k * p->n + node] && !done[k])
-            return false;
-    return true;
-}
-
 /* The next node: it leaves the fewest bytes more; of several the first as it was. */
-static int choose(const plan *p, const bool *done) {
+static int choose(const plan *p) {
     int best = -1;
     int64_t least = 0;
     for (int k = 0; k < p->n; k++) {
-        if (done[k] || !is_ready(p, done, k))
+        if (p->items[k].done || p->items[k].pending)
             continue;
-        int64_t more = made_by(p, k) - freed_by(p, k);
+        int64_t more = p->items[k].makes - freed_by(p, k);
         if (best < 0 || more < least) {
             best = k;
             least = more;
@@ -248,36 +266,43 @@ static int choose(const plan *p, const bool *done) {
     return best;
 }
 
-static td_status reorder(plan *p, td_pass_note *note) {
-    int *order = td_calloc((size_t)p->n + 1, sizeof *order);
-    bool *done = td_calloc((size_t)p->n + 1, sizeof *done);
-    td_status status =
-        order && done ? add_constraints(p) : td_fail(TD_ENOMEM, "out of memory for a pass");
-    if (status == TD_OK) {
-        int64_t before = peak_of(p, NULL);
-        start_again(p);
-        for (int k = 0; k < p->n; k++) {
-            order[k] = choose(p, done);
-            done[order[k]] = true;
-            finish_node(p, order[k]);
-        }
-        int64_t after = peak_of(p, order);
-        if (after < before) {
-            td_pass_say(note, NULL, "a peak of %lld bytes becomes one of %lld", (long long)before,
-                        (long long)after);
-            td_ir_node *last = p->nodes[order[p->n - 1]];
-            for (int k = 0; k < p->n; k++) /* each to the end, but the last, which is there then */
-                if (k == 0) {
-                    while (last->next)
-                        td_ir_move_before(last->next, last);
-                } else {
-                    td_ir_move_before(p->nodes[order[k - 1]], last);
-                }
-        }
+static void choose_order(plan *p, int *order) {
+    start_again(p);
+    for (int k = 0; k < p->n; k++) {
+        int next = choose(p);
+        order[k] = next;
+        p->items[next].done = true;
+        finish_node(p, next);
+        for (int j = next + 1; j < p->n; j++)
+            p->items[j].pending -= p->before[next * p->n + j];
     }
-    td_free(order);
-    td_free(done);
-    return status;
+}
+
+static void move_nodes(const plan *p, const int *order) {
+    td_ir_node *last = p->items[order[p->n - 1]].node;
+    while (last->next)
+        td_ir_move_before(last->next, last);
+    for (int k = 0; k + 1 < p->n; k++)
+        td_ir_move_before(p->items[order[k]].node, last);
+}
+
+static td_status reorder(plan *p, td_pass_note *note) {
+    size_t n = (size_t)p->n;
+    int *order = td_ir_alloc(p->memory, sizeof *order * n);
+    bool *fixed = td_ir_alloc(p->memory, sizeof *fixed * n);
+    p->before = td_ir_alloc(p->memory, sizeof *p->before * n * n);
+    if (!order || !fixed || !p->before)
+        return td_fail(TD_ENOMEM, "out of memory for a pass");
+    add_constraints(p, fixed);
+    int64_t before = peak_of(p, NULL);
+    choose_order(p, order);
+    int64_t after = peak_of(p, order);
+    if (after < before) {
+        td_pass_say(note, NULL, "a peak of %lld bytes becomes one of %lld", (long long)before,
+                    (long long)after);
+        move_nodes(p, order);
+    }
+    return TD_OK;
 }
 
 static td_status order_block(const td_alias_info *a, td_ir_block *block, td_pass_note *note) {
@@ -302,9 +327,9 @@ static td_status block_peak(const td_alias_info *a, const td_ir_block *block, in
     int64_t within = 0;
     td_status status = make_plan(&p, block);
     for (int k = 0; k < p.n && status == TD_OK && p.known; k++)
-        for (int b = 0; b < p.nodes[k]->nblocks && status == TD_OK; b++) {
+        for (int b = 0; b < p.items[k].node->nblocks && status == TD_OK; b++) {
             int64_t inner = 0;
-            status = block_peak(a, p.nodes[k]->blocks[b], &inner);
+            status = block_peak(a, p.items[k].node->blocks[b], &inner);
             p.known &= inner >= 0;
             within = inner > within ? inner : within;
         }
