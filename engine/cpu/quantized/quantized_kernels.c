@@ -63,12 +63,14 @@ static int32_t sum_bytes(const uint8_t *x, int64_t n) {
     return (int32_t)sum;
 }
 
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
 /* Four bytes of a row, from any address. */
 static inline int32_t load_four(const uint8_t *x) {
     int32_t four;
     memcpy(&four, x, sizeof four);
     return four;
 }
+#endif
 
 #if defined(TD_ISA_avx512)
 /* ROWS rows with PANELS panels: each group of four bytes of a row meets 16 columns at a time. */

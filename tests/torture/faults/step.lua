@@ -73,6 +73,21 @@ function works.lists()
     return total + co() + #tide.tensor({{1, 2}, {3, 4}}):tolist()
 end
 
+-- Quantized tensors of both kinds, what moves them, and products of bytes.
+function works.quantized()
+    tide.manual_seed(7)
+    local x, w = tide.randn(5, 18), tide.randn(20, 18)
+    local q = tide.quantize_per_tensor(x, 0.05, 100, tide.quint8)
+    local rows = tide.quantize_per_channel(w, tide.ones(20) * 0.02, tide.zeros(20, {dtype = tide.int64}), 1, tide.qint8)
+    local packed = tide._quantized_pack(rows)
+    local y = tide._quantized_linear(q, packed, tide.ones(20), 0.5, 60)
+    local z = tide._quantized_linear_dynamic(x, packed, tide.ones(20))
+    local copy = tide.cat({q, y:t():t()[{{}, {1, 18}}]:clone()}, 1)
+    copy[2] = x[1]
+    return copy:dequantize():sum():item() + z:sum():item() + rows:t()[3]:int_repr():sum():item()
+        + (tide.equal(q, copy[{{1, 5}}]) and 1 or 0)
+end
+
 -- ---- with a failure ----
 
 local do_it = works[work]
