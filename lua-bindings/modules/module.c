@@ -147,7 +147,8 @@ static int require_part(lua_State *L) {
     return 1;
 }
 
-/* tide._source(chunk): the text behind the name of a chunk that is no file's: of a module of our own
+/* tide._source(chunk): the text behind the name of a chunk that is no file's: of a module of our
+ * own
  * ("=tide.nn.layers"), or what a front end knows of it, which it answers by the function under
  * TIDE_SOURCE_KEY in the registry; nil: nobody has it. */
 static int source(lua_State *L) {
