@@ -166,6 +166,7 @@ int main(void) {
     RUN(a_call_at_the_end_gives_the_value);
     RUN(nothing_and_standard_files_are_not_shown);
     RUN(locals_stay_in_sight);
+    RUN(functions_of_inputs_become_graphs);
     RUN(closures_and_later_inputs_share_a_local);
     RUN(constants_stay_constant);
     RUN(lines_and_names_in_errors_stay_true);
