@@ -79,7 +79,7 @@ ROW(floordiv) {
 
 static double float_remainder(double a, double b) {
     double m = fmod(a, b);
-    return (m > 0 ? b < 0 : m < 0 && b != m) ? m + b : m;
+    return (m > 0 ? b < 0 : m < 0 && b > 0) ? m + b : m;
 }
 
 ROW(remainder) {

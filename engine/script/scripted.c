@@ -60,7 +60,7 @@ static bool is_row_major(const td_tensor *x) {
     for (int d = x->ndim - 1; d >= 0; d--) {
         if (x->strides[d] != step)
             return false;
-        step *= x->sizes[d];
+        step *= x->sizes[d] ? x->sizes[d] : 1; /* as td_contiguous_strides has them */
     }
     return true;
 }

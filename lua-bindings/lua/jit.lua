@@ -38,15 +38,17 @@ jit.trace = declare("trace(any fn, Tensor|Tensor[] inputs, *, bool check=true, s
         return document(trace.run(check_callable("trace", fn), inputs, { check = check, name = name }))
     end)
 
-jit.script = declare("script(any fn, *, str? name=nil) -> ScriptFunction",
-    "Compiles the Lua source of a function, or of a module's forward, with its branches and loops: a ScriptFunction of the graph.",
-    function(fn, name)
+jit.script = declare("script(any fn, *, str? types=nil, str? name=nil) -> ScriptFunction",
+    "Compiles the Lua source of a function, or of a module's forward, with its branches and loops: a ScriptFunction of the graph. "
+    .. "Parameters are tensors, or of the types that a comment on the function's head or `types` says: --: Tensor, int, float[], "
+    .. "Tensor?, (Tensor, Tensor), nil; one of nil is never given.",
+    function(fn, types, name)
         check_callable("script", fn)
         local there, compiler = pcall(tide._require, "jit.compiler.compile")
         if not there then
             fail("script: this build can't compile Lua source (%s): use tide.jit.trace(fn, {inputs})", compiler)
         end
-        return document(compiler.compile(fn, { name = name }))
+        return document(compiler.compile(fn, { types = types, name = name }))
     end)
 
 jit.ignore = declare("ignore(function fn) -> function",

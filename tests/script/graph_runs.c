@@ -28,20 +28,24 @@ static double draw_element(td_dtype dtype, uint64_t *state) {
 }
 
 static td_status make_tensor(const td_ir_type *type, uint64_t *state, td_tensor **out) {
-    td_meta meta = {.dtype = type->dtype == TD_DTYPE_NONE ? TD_F32 : (td_dtype)type->dtype,
-                    .device = TD_DEVICE_CPU,
-                    .ndim = type->n < 0 ? 2 : type->n,
-                    .strided = type->strides != NULL};
-    for (int d = 0; d < meta.ndim; d++) {
+    td_dtype dtype = type->dtype == TD_DTYPE_NONE ? TD_F32 : (td_dtype)type->dtype;
+    int n = type->n < 0 ? 2 : type->n;
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], span = 1;
+    td_tensor *memory = NULL;
+    for (int d = n - 1, step = 1; d >= 0; d--) {
         int64_t size = type->n < 0 || !type->sizes ? TD_IR_UNKNOWN : type->sizes[d];
-        meta.sizes[d] = size == TD_IR_UNKNOWN ? 3 : size;
-        meta.strides[d] = type->strides ? type->strides[d] : 0;
+        sizes[d] = size == TD_IR_UNKNOWN ? 3 : size;
+        strides[d] = type->strides ? type->strides[d] : step;
+        step *= (int)sizes[d];
+        span += sizes[d] ? (sizes[d] - 1) * strides[d] : 0;
     }
-    td_status status = td_tensor_from_meta(&meta, out);
-    size_t size = status ? 1 : td_tensor_itemsize(*out);
-    for (size_t k = 0; status == TD_OK && k < (*out)->storage->bytes / size; k++)
-        td_store_double(meta.dtype, (char *)(*out)->data + k * size,
-                        draw_element(meta.dtype, state));
+    td_status status = td_tensor_empty(dtype, TD_DEVICE_CPU, 1, &span, &memory);
+    for (int64_t k = 0; status == TD_OK && k < span; k++)
+        td_store_double(dtype, (char *)memory->data + (size_t)k * td_tensor_itemsize(memory),
+                        draw_element(dtype, state));
+    if (status == TD_OK)
+        status = td_tensor_view(memory, n, sizes, strides, 0, out);
+    td_release(memory);
     return status;
 }
 
@@ -112,10 +116,16 @@ static const char *element(const td_tensor *x, int64_t k) {
     return (const char *)x->data + offset * (int64_t)td_tensor_itemsize(x);
 }
 
+/* The stride of a dim that takes no step is of no matter. */
+static bool same_strides(const td_tensor *a, const td_tensor *b) {
+    for (int d = 0; d < a->ndim && a->numel; d++)
+        if (a->sizes[d] > 1 && a->strides[d] != b->strides[d])
+            return false;
+    return true;
+}
+
 static bool same_tensor(const td_tensor *a, const td_tensor *b, char *why, size_t size) {
-    bool alike = a->dtype == b->dtype && td_tensor_same_shape(a, b) &&
-                 (!a->ndim || !a->numel ||
-                  !memcmp(a->strides, b->strides, sizeof *a->strides * (size_t)a->ndim));
+    bool alike = a->dtype == b->dtype && td_tensor_same_shape(a, b) && same_strides(a, b);
     if (!alike) {
         snprintf(why, size, "dtype, shape or strides");
         return false;

@@ -6,6 +6,7 @@
 #include "tests/script/random_graph.h"
 
 #include "engine/script/passes/node_infer.h"
+#include "engine/script/scalars.h"
 
 #include <string.h>
 
@@ -138,13 +139,14 @@ static td_ir_value *argument(maker *m, td_ir_block *block, const td_param *param
     }
 }
 
-static int types_of(const td_ir_node *draft, const td_op *op, const td_inferred *made,
+static int types_of(const td_op *op, const td_inferred *made,
                     const td_ir_type *types[TD_MAX_RESULTS], td_ir_graph *g) {
     const td_ir_type *tensor = td_ir_simple_type(TD_IR_TENSOR);
-    (void)draft;
     if (op->result_type == TD_RESULT_TENSOR) {
         for (int k = 0; k < op->nresults; k++)
-            types[k] = made->types[k] ? made->types[k] : tensor;
+            types[k] = made->types[k] ? made->types[k] : td_ir_simple_type(TD_IR_NONE);
+        if (op->nresults == 1)
+            types[0] = made->types[0] ? made->types[0] : tensor;
         return op->nresults;
     }
     types[0] = op->result_type == TD_RESULT_TENSORS ? td_ir_type_of_parts(g, TD_IR_LIST, 1, &tensor)
@@ -189,9 +191,10 @@ static void add_operator(maker *m, td_ir_block *block) {
         return;
     td_inferred made = infer(op, inplace, block, inputs);
     bool by_elements = op->flags & TD_OP_BY_ELEMENTS || op->result_type == TD_RESULT_BOOL;
-    if ((!made.exact && !by_elements && pick(m, 12)) || !is_small(&made))
+    if ((!made.exact && pick(m, by_elements ? 10 : 400)) || !is_small(&made) ||
+        (!made.exact && op->nresults > 1)) /* some of which may not be made */
         return;
-    int n = types_of(NULL, op, &made, types, m->graph);
+    int n = types_of(op, &made, types, m->graph);
     td_ir_node *node = td_ir_append(block, TD_IR_OPERATOR, op->nparams, inputs, n, types);
     if (!node)
         return;
@@ -206,6 +209,32 @@ static void add_operator(maker *m, td_ir_block *block) {
     }
     for (int k = 0; node && k < node->noutputs; k++)
         see(m, node->outputs[k]);
+}
+
+/* ---- numbers ---- */
+
+/* An operator on ints (i), bools (b) and what tensors (t) are. */
+static void add_scalar(maker *m, td_ir_block *block) {
+    static const struct {
+        const char *name, *takes;
+    } rows[] = {
+        {"add", "ii"},       {"sub", "ii"},     {"mul", "ii"},    {"floordiv", "ii"},
+        {"remainder", "ii"}, {"lt", "ii"},      {"eq", "ii"},     {"max", "ii"},
+        {"neg", "i"},        {"__and__", "bb"}, {"__not__", "b"}, {"size", "ti"},
+        {"dim", "t"},        {"len", "t"},      {"numel", "t"},   {"is_floating_point", "t"}};
+    td_ir_value *inputs[2] = {NULL, NULL};
+    int k = pick(m, (int)(sizeof rows / sizeof *rows)), n = (int)strlen(rows[k].takes);
+    for (int j = 0; j < n; j++)
+        inputs[j] = rows[k].takes[j] == 'b'   ? any_of(m, m->bools, m->nbools)
+                    : rows[k].takes[j] == 't' ? any_of(m, m->tensors, m->ntensors)
+                                              : number(m, block, true);
+    const td_scalar *row = td_scalar_find(rows[k].name, strlen(rows[k].name), n, inputs);
+    const td_ir_type *type = row ? td_scalar_result(row, m->graph, n, inputs) : NULL;
+    td_ir_node *node = type ? td_ir_append(block, TD_IR_SCALAR, n, inputs, 1, &type) : NULL;
+    if (!node)
+        return;
+    node->scalar = row;
+    see(m, node->outputs[0]);
 }
 
 /* ---- blocks ---- */
@@ -277,13 +306,15 @@ static void add_loop(maker *m, td_ir_block *block, int depth) {
 }
 
 static void add_nodes(maker *m, td_ir_block *block, int n, int depth) {
-    for (int made = 0, tries = 0; made < n && tries < 60 * n && !m->graph->failed; tries++) {
+    for (int made = 0, tries = 0; made < n && tries < 200 * n && !m->graph->failed; tries++) {
         int before = m->ntensors;
-        int kind = depth < MOST_DEPTH ? pick(m, 160) : 2;
+        int kind = pick(m, 160) + (depth < MOST_DEPTH ? 0 : 2);
         if (kind == 0)
             add_if(m, block, depth);
         else if (kind == 1)
             add_loop(m, block, depth);
+        else if (kind < 6)
+            add_scalar(m, block);
         else
             add_operator(m, block);
         made += m->ntensors != before;
@@ -323,7 +354,7 @@ td_ir_graph *random_graph(uint64_t seed) {
     if (!m.graph)
         return NULL;
     add_inputs(&m);
-    add_nodes(&m, m.graph->block, 4 + pick(&m, 12), 0);
+    add_nodes(&m, m.graph->block, 6 + pick(&m, 20), 0);
     int n = 1 + pick(&m, 4);
     for (int k = 0; k < n; k++)
         outputs[k] = m.tensors[m.ntensors - 1 - pick(&m, m.ntensors < 8 ? m.ntensors : 8)];

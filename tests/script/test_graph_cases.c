@@ -208,8 +208,8 @@ TEST(a_pass_that_does_not_exist_is_named_with_those_that_do) {
     td_passes_options options = {0};
     CHECK_INT(td_passes_switch(&options, "fsue", false), TD_EVALUE);
     CHECK_STR(td_error_message(),
-              "there is no pass fsue; passes are types, fold, branches, unroll, peephole, common, "
-              "hoist, dead, fuse, order, reuse");
+              "there is no pass fsue; passes are inline, types, fold, branches, unroll, peephole, "
+              "common, hoist, dead, fuse, order, reuse");
     for (int k = 0; k < td_pass_count(); k++) {
         CHECK_INT(td_passes_switch(&options, td_pass_get(k)->name, false), TD_OK);
         CHECK(td_pass_find(td_pass_get(k)->name) == td_pass_get(k));

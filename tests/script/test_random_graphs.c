@@ -86,8 +86,10 @@ TEST(passes_keep_what_random_graphs_do) {
     }
     printf("%ld graphs, %d of which fail; %d branches, %d loops\n", n, failed_runs, branches,
            loops);
-    CHECK(failed_runs < n / 2); /* most of them come to results */
-    CHECK(branches > n / 10 && loops > n / 10);
+    if (n >= 100) {
+        CHECK(failed_runs < n / 2); /* most of them come to results */
+        CHECK(branches > n / 10 && loops > n / 10);
+    }
 }
 
 int main(void) {

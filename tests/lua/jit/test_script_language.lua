@@ -414,3 +414,60 @@ t.test("a_few_trips_are_unrolled_where_types_change", function()
         return s
     end, { tide.randn(3) })
 end)
+
+t.test("lists_of_tensors_are_stacked", function()
+    same(function(x)
+        local list, total = {}, x[1]
+        for k = 1, x:size(1) do
+            total = total * 0.5 + x[k]
+            list[#list + 1] = total
+        end
+        local rows, columns = table.unpack(x.shape)
+        return tide.stack(list), tide.cat(list), x:view(columns, rows), #list
+    end, { tide.randn(4, 3) }, { tide.randn(1, 2) })
+end)
+
+t.test("elements_as_numbers", function()
+    same(function(x)
+        local best, at = -math.huge, 0
+        for k = 1, #x do
+            local v = x[k]:item()
+            if v > best then best, at = v, k end
+        end
+        local any = x:gt(0):any():item()
+        if any then at = at + 100 end
+        x[1] = math.max(best, 0.5)
+        return best, at, any, x
+    end, { tide.tensor { 1.5, -2, 7.25 } }, { tide.tensor { -3., -1. } })
+end)
+
+t.test("boxes_that_overlap_by_hand", function()
+    same(function(boxes)
+        local n = boxes:size(1)
+        local iou = tide.zeros(n, n)
+        for i = 1, n do
+            for j = 1, n do
+                local a, b = boxes[i], boxes[j]
+                local w = math.min(a[3]:item(), b[3]:item()) - math.max(a[1]:item(), b[1]:item())
+                local h = math.min(a[4]:item(), b[4]:item()) - math.max(a[2]:item(), b[2]:item())
+                if w > 0 and h > 0 then
+                    local area = (a[3] - a[1]) * (a[4] - a[2]) + (b[3] - b[1]) * (b[4] - b[2])
+                    iou[{ i, j }] = w * h / (area:item() - w * h)
+                end
+            end
+        end
+        return iou
+    end, { tide.tensor { { 0., 0, 2, 2 }, { 1, 1, 3, 3 }, { 5, 5, 6, 6 } } })
+end)
+
+t.test("scripts_call_scripts", function()
+    local double = tide.jit.script(function(x) return x * 2 end)
+    same(function(x) return double(x) + double(x + 1) end, { tide.randn(3) })
+end)
+
+t.test("types_may_be_given_beside_the_function", function()
+    local f = tide.jit.script(function(x, n) return x * n, n // 2 end, { types = "Tensor, int" })
+    local y, half = f(tide.ones(2), 7)
+    t.eq(y:tolist(), { 7, 7 })
+    t.eq(half, 3)
+end)

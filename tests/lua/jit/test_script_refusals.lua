@@ -79,6 +79,18 @@ t.test("functions_in_c_that_no_graph_knows", function()
     refused(function(x) return pcall(x) end, "pcall")
 end)
 
+t.test("contexts", function()
+    refused(function(x) return tide.no_grad(function() return x end) end, "around the call")
+end)
+
+t.test("modules_of_the_script_are_not_written", function()
+    local layer = tide.nn.Linear(2, 2)
+    refused(function(x)
+        layer.calls = 1
+        return layer(x)
+    end, "can be read and not set")
+end)
+
 t.test("methods_that_leave_the_graph", function()
     refused(function(x) return x:tolist() end, "tolist")
     refused(function(x) return x:backward() end, "backward")

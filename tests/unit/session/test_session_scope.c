@@ -51,6 +51,12 @@ TEST(locals_stay_in_sight) {
     CHECK_STR(value("math.max(1, 2)"), "2");
 }
 
+TEST(functions_of_inputs_become_graphs) {
+    value("local k = 3\nlocal function scaled(n) --: int\n    return n * k\nend");
+    CHECK_STR(value("tide.jit.script(scaled)(5)"), "15");
+    CHECK_STR(value("tide.jit.script(function(n) return n + 1 end, {types = 'int'})(5)"), "6");
+}
+
 TEST(closures_and_later_inputs_share_a_local) {
     value("local n = 1\nlocal function step() n = n + 1 return n end");
     CHECK_STR(value("step(), n"), "2\n2");
@@ -160,6 +166,7 @@ int main(void) {
     RUN(a_call_at_the_end_gives_the_value);
     RUN(nothing_and_standard_files_are_not_shown);
     RUN(locals_stay_in_sight);
+    RUN(functions_of_inputs_become_graphs);
     RUN(closures_and_later_inputs_share_a_local);
     RUN(constants_stay_constant);
     RUN(lines_and_names_in_errors_stay_true);

@@ -108,6 +108,18 @@ local function default_of(self, p)
     return self.const(p.default)
 end
 
+-- What a function that tide._function made to read arguments gives: a table of them by name.
+local function read_arguments(self, doc, arguments)
+    local s = schema.read(doc.signature)
+    local given = schema.arrange(s, arguments, self:reader(doc.name))
+    local v = self:new_table {}
+    for k, p in ipairs(s.params) do
+        local value = given[k] and (given[k].value or self:new_table(given[k].values)) or default_of(self, p)
+        self:set_index(v, self.const(p.name), value)
+    end
+    return v
+end
+
 local function call_declared(self, fn, inner, arguments, node)
     local doc = tide._doc(fn)
     local s = schema.read(doc.signature)
@@ -132,6 +144,19 @@ local function method_named(fn)
     return by_method[fn]
 end
 
+-- What a function that is left to Lua gives: as a comment on its head says ("--: Tensor -> Tensor, int"), else a tensor.
+local function types_given(fn)
+    local where = source.of(fn)
+    for _, note in ipairs(where and where.notes or {}) do
+        local text = note.line >= where.fn.line and note.line <= where.fn.header and string.match(note.value, "%->%s*(.*)$")
+        local list = text and types.list(text)
+        if list then
+            return list
+        end
+    end
+    return { "Tensor" }
+end
+
 local function host_call(self, fn, arguments)
     self.host_functions = self.host_functions or {}
     local id = #self.host_functions
@@ -143,11 +168,11 @@ local function host_call(self, fn, arguments)
     for k, v in ipairs(arguments) do
         values[k] = self:value(v)
     end
-    return { (self.g:node("prim::HostCall", values, { "Tensor" }, string.format("id=%d", id))) }
+    return { self.g:node("prim::HostCall", values, types_given(fn), string.format("id=%d", id)) }
 end
 
 local function call_host(self, fn, arguments, node, wanted)
-    local handler = self.library[fn]
+    local handler = self.library[fn] or fn == _G.print and self.library[print] -- a session has a print of its own
     if handler then
         return handler(self, arguments, node, wanted)
     elseif marks.ignored[fn] then
@@ -164,6 +189,9 @@ local function call_host(self, fn, arguments, node, wanted)
     local info = debug.getinfo(fn, "S")
     if info.what == "C" then
         local inner = doc and declared_in_lua(fn)
+        if doc and not inner and not string.find(doc.signature, "->", 1, true) and rawget(tide, doc.name) ~= fn then
+            return { read_arguments(self, doc, arguments) }
+        end
         if inner then
             return call_declared(self, fn, inner, arguments, node)
         end
@@ -234,6 +262,8 @@ function Compiler:call(callee, arguments, node, wanted)
         return call_host(self, callee.v, arguments, node, wanted)
     elseif callee.kind == "host" and tide.nn.is_module(callee.v) then
         return call_module(self, callee.v, arguments, node)
+    elseif callee.kind == "host" and marks.scripted[callee.v] then
+        return self:call(self:wrap(marks.scripted[callee.v]), arguments, node)
     end
     self:fail("attempt to call %s ('%s')", self:describe(callee), self.name_of(node))
 end

@@ -5,6 +5,7 @@ local source = tide._require "jit.compiler.source"
 local types = tide._require "jit.compiler.types"
 local graph = tide._require "jit.compiler.graph"
 local Compiler = tide._require "jit.compiler.core"
+local marks = tide._require "jit.marks"
 tide._require "jit.compiler.control"
 tide._require "jit.compiler.statements"
 tide._require "jit.compiler.expressions"
@@ -12,6 +13,8 @@ tide._require "jit.compiler.indexing"
 tide._require "jit.compiler.operators"
 tide._require "jit.compiler.calls"
 tide._require "jit.compiler.library"
+tide._require "jit.compiler.methods"
+tide._require "jit.compiler.forks"
 
 local compile = {}
 
@@ -78,7 +81,7 @@ local function protected(fn, ...)
     end
     local problem = results[2]
     if type(problem) == "table" and problem.message then
-        tide._fail("script: %s", problem.message)
+        error("script: " .. problem.message, 0) -- of several lines, and with a place of its own
     elseif type(problem) == "table" and problem.list_wanted then
         tide._fail "script: a table is changed in a branch or loop in a way that no list of a graph can follow"
     end
@@ -96,7 +99,7 @@ local function walk(c, closure, bound, given)
     local fn = where.fn
     c.where, c.node = where, fn
     if fn.vararg and not given then
-        c:fail "the parameters of a script have names: '...' takes any number of them"
+        c:fail "'...' takes any number of parameters: say how many by their types: tide.jit.script(fn, {types = \"Tensor, Tensor\"})"
     end
     local arguments = {}
     for k, value in ipairs(bound) do
@@ -135,7 +138,9 @@ end
 --- compile(fn, options): a ScriptFunction of a function or module; options.name names it, options.types are its parameters'.
 function compile.compile(fn, options)
     local text, tensors, functions, name = compile.text(fn, options and options.types)
-    return tide._script.parse(text, tensors, options and options.name or name, functions)
+    local f = tide._script.parse(text, tensors, options and options.name or name, functions)
+    marks.scripted[f] = fn
+    return f
 end
 
 return compile

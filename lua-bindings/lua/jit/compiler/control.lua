@@ -88,6 +88,7 @@ local function left_in(self, first, second, node, object, key)
 end
 
 local function merge_branches(self, condition, first, second)
+    self.g:expect_nodes "prim::If"
     local node = { op = "prim::If", inputs = { condition }, outputs = {}, blocks = { first.block, second.block }, place = self.g.place }
     first.by, second.by = index_changes(first.changed), index_changes(second.changed)
     local puts, seen = {}, {}
@@ -181,7 +182,9 @@ local function parts_of(self, entry, v, into)
     local leaves = usable(v).kind == "unset" and {} or self:leaves(v)
     for k, t in ipairs(entry.types) do
         local leaf = leaves[k]
-        into[#into + 1] = (not leaf or leaf.kind == "unset") and self:default(t) or self:value(leaf)
+        if t ~= "NoneType" then -- which is known
+            into[#into + 1] = (not leaf or leaf.kind == "unset") and self:default(t) or self:value(leaf)
+        end
     end
 end
 
@@ -190,6 +193,9 @@ local function refill(self, entry, into)
     local k = 0
     self:put(entry.object, entry.key, self:rebuild(entry.like, function()
         k = k + 1
+        if entry.types[k] == "NoneType" then
+            return Compiler.NIL
+        end
         local value = graph.value(entry.types[k], #entry.types == 1 and entry.name or nil)
         into[#into + 1] = value
         return value
@@ -211,6 +217,7 @@ end
 
 -- One try at a loop with what is known to be carried; true: more is carried, or of wider types.
 local function try_loop(self, spec, carried, serial, first)
+    self.g:expect_nodes "prim::Loop"
     local mark, outer = #self.trail, self.g.block
     local inputs = { spec.trips or self.g:constant("int", MOST_TRIPS), self:value(first) }
     for _, entry in ipairs(carried) do

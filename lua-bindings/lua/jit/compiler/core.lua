@@ -70,6 +70,14 @@ function Compiler:rewind(mark)
     end
 end
 
+--- same_constants(a, b): do both stand for the same known value, to the bit?
+function Compiler.same_constants(a, b)
+    if type(a) ~= "table" or type(b) ~= "table" or a.kind ~= "const" or b.kind ~= "const" or math.type(a.v) ~= math.type(b.v) then
+        return false
+    end
+    return a.v == b.v and not (a.v == 0 and 1 / a.v ~= 1 / b.v) or a.v ~= a.v and b.v ~= b.v
+end
+
 --- changes(mark, serial): what was changed since then of what existed before: {object, key, before, now}.
 function Compiler:changes(mark, serial)
     local list, seen = {}, {}
@@ -78,7 +86,7 @@ function Compiler:changes(mark, serial)
         seen[object] = seen[object] or {}
         if self.born[object] <= serial and not seen[object][key] then
             seen[object][key] = true
-            if object[key] ~= before then
+            if object[key] ~= before and not self.same_constants(before, object[key]) then
                 list[#list + 1] = { object = object, key = key, before = before, now = object[key] }
             end
         end

@@ -187,10 +187,12 @@ end
 
 --- binary(op, a, b): what Lua's operator gives of two values.
 function Compiler:binary(op, a, b)
-    a, b = there(self, self:resolve(a)), there(self, self:resolve(b))
+    a, b = self:resolve(a), self:resolve(b)
     if op == "==" or op == "~=" then
         return self:equals(a, b, op == "~=")
-    elseif a.kind == "const" and b.kind == "const" and ON_NUMBERS[op] then
+    end
+    a, b = there(self, a), there(self, b)
+    if a.kind == "const" and b.kind == "const" and ON_NUMBERS[op] then
         return fold(self, op, a, b)
     end
     local ta, tb = self:type_of(a), self:type_of(b)
@@ -199,6 +201,11 @@ function Compiler:binary(op, a, b)
             self:fail("'%s' on tensors gives no boolean: write x:%s(y), which compares their elements", op, ORDER[op])
         elseif not TENSOR[op] then
             self:fail("attempt to use '%s' on a tensor", op)
+        end
+        for _, t in ipairs { ta or "nothing", tb or "nothing" } do
+            if t ~= "Tensor" and t ~= "bool" and not types.is_number(t) then
+                fail_operands(self, op, a, b)
+            end
         end
         return self:operator(TENSOR[op], { a, b })[1]
     elseif op == ".." then
@@ -236,6 +243,21 @@ local function same_object(a, b)
     return a == b
 end
 
+--- same_sizes(a, b): are two shapes equal?
+function Compiler:same_sizes(a, b)
+    local length = self.g:node("aten::len", { a }, { "int" })
+    local same = self:cell(self:equals(length, self.g:node("aten::len", { b }, { "int" })), "same")
+    self:loop {
+        trips = length,
+        condition = function() return same.v end,
+        body = function(trip)
+            local function size(list) return (self.g:node("aten::__getitem__", { list, trip }, { "int" })) end
+            self:put(same, "v", self:equals(size(a), size(b)))
+        end,
+    }
+    return same.v
+end
+
 --- equals(a, b, negate): `==`, or `~=`. Values of types that are never equal in Lua are not.
 function Compiler:equals(a, b, negate)
     if a.kind == "const" and b.kind == "const" then
@@ -253,6 +275,12 @@ function Compiler:equals(a, b, negate)
     elseif ta and tb and (ta == tb and ta ~= "Tensor" or types.is_number(ta) and types.is_number(tb)) and a.kind ~= "table" then
         if types.element(ta) and not (a.shape and b.shape) then
             self:fail "lists are equal in Lua where they are the same one: compare their entries"
+        end
+        local by_value = types.is_number(ta) or ta == "str" or ta == "bool"
+        if types.element(ta) then
+            return negated(self, self:same_sizes(self:value(a), self:value(b)), negate)
+        elseif not by_value then
+            return self.g:node(negate and "aten::__isnot__" or "aten::__is__", { self:value(a), self:value(b) }, { "bool" })
         end
         return self.g:node(negate and "aten::ne" or "aten::eq", { self:value(a), self:value(b) }, { "bool" })
     elseif optional or ta == "Scalar" or tb == "Scalar" then
@@ -396,34 +424,6 @@ function Compiler:condition(e)
     end)
 end
 
--- `a and b or c`, where a is a boolean that is known only as the graph runs, gives b or c.
-local function ternary(self, e)
-    local inner = e.left
-    while inner.tag == "Parens" do
-        inner = inner.inner
-    end
-    if inner.tag ~= "And" then
-        return nil
-    end
-    local condition = self:condition(inner.left)
-    if condition.kind == "const" and not condition.v then
-        return self:expression(e.right)
-    end
-    return self:choose(condition, function()
-        self:suppose(inner.left, true)
-        local v = self:expression(inner.right)
-        local truth = self:condition_of(v)
-        if truth.kind == "const" then
-            return truth.v and v or self:expression(e.right)
-        end
-        return self:choose(truth, function() return types.inner(v.type) and self:unwrap(v) or TRUE end,
-            function() return self:expression(e.right) end)
-    end, function()
-        self:suppose(inner.left, false)
-        return self:expression(e.right)
-    end)
-end
-
 function expressions.And(self, e)
     local left = self:expression(e.left)
     local truth = self:condition_of(left)
@@ -439,23 +439,62 @@ function expressions.And(self, e)
     end)
 end
 
-function expressions.Or(self, e)
-    local v = ternary(self, e)
-    if v then
-        return v
+local function strip(e)
+    while e.tag == "Parens" do
+        e = e.inner
     end
-    local left = self:expression(e.left)
-    local truth = self:condition_of(left)
-    if truth.kind == "const" then
-        return truth.v and left or self:expression(e.right)
+    return e
+end
+
+-- The alternatives of `a or b or c`.
+local function alternatives(e, list)
+    if strip(e).tag == "Or" then
+        alternatives(strip(e).left, list)
+        alternatives(strip(e).right, list)
+    else
+        list[#list + 1] = e
     end
-    return self:choose(truth, function()
+    return list
+end
+
+local first_of
+
+-- `c and v`, and what else there is: where c holds, v is given, or what follows where that is false or nil.
+local function first_of_guarded(self, e, list, k)
+    local c = self:condition(e.left)
+    if c.kind == "const" and not c.v then
+        return first_of(self, list, k + 1)
+    end
+    return self:choose(c, function()
         self:suppose(e.left, true)
-        return left.type == "bool" and TRUE or self:unwrap(left)
+        local v = self:expression(e.right)
+        local truth = self:condition_of(v)
+        return self:choose(truth, function() return v.kind == "value" and (v.type == "bool" and TRUE or types.inner(v.type)
+            and self:unwrap(v)) or v end, function() return first_of(self, list, k + 1) end)
     end, function()
         self:suppose(e.left, false)
-        return self:expression(e.right)
+        return first_of(self, list, k + 1)
     end)
 end
+
+-- The first alternative from k on that is true, else the last.
+function first_of(self, list, k)
+    local e = list[k]
+    if k == #list then
+        return self:expression(e)
+    elseif strip(e).tag == "And" then
+        return first_of_guarded(self, strip(e), list, k)
+    end
+    local v = self:expression(e)
+    return self:choose(self:condition_of(v), function()
+        self:suppose(e, true)
+        return v.kind == "value" and (v.type == "bool" and TRUE or types.inner(v.type) and self:unwrap(v)) or v
+    end, function()
+        self:suppose(e, false)
+        return first_of(self, list, k + 1)
+    end)
+end
+
+function expressions.Or(self, e) return first_of(self, alternatives(e, {}), 1) end
 
 return Compiler

@@ -26,12 +26,35 @@ function Graph:node(op, inputs, types, attribute, place)
         n.outputs[k] = graph.value(t)
         n.outputs[k].made = n
     end
+    self:expect_nodes(op)
     self.count = self.count + 1
     if self.count > 200000 then
         error({ refused = true, message = "the graph grows beyond 200000 nodes", what = "too large" }, 0)
     end
     table.insert(self.block.nodes, n)
     return table.unpack(n.outputs)
+end
+
+-- Ends a stretch that is compiled in the hope that all of it is known, `known_only` statements at most.
+local function give_up()
+    error({ refused = true, message = "not all is known", what = "not all is known" }, 0)
+end
+
+--- expect_nodes(op): in such a stretch an error, as a node is to be made.
+function Graph:expect_nodes(op)
+    if self.known_only and op ~= "prim::Constant" then
+        give_up()
+    end
+end
+
+--- expect_few(): in such a stretch an error where there have been too many statements.
+function Graph:expect_few()
+    if self.known_only then
+        self.known_only = self.known_only - 1
+        if self.known_only < 0 then
+            give_up()
+        end
+    end
 end
 
 --- within(block, fn, ...): run fn with what it makes at the end of another block.

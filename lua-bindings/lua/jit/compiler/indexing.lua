@@ -397,7 +397,7 @@ function Compiler:write_tensor(v, key, value)
     end
     local c = read_key(self, v, key)
     if c.advanced then
-        self:engine("index_write_", { c.x, index_list(self, c), written(self, c.x, value), Compiler.FALSE })
+        self:engine("index_put_", { c.x, index_list(self, c), written(self, c.x, value), Compiler.FALSE })
     elseif self:type_of(value) == "Tensor" then
         self:engine("copy_", { c.x, value })
     else

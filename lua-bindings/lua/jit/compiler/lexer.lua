@@ -85,72 +85,83 @@ local function lines_of(text)
     end
 end
 
+local Lexer = {}
+Lexer.__index = Lexer
+
+function Lexer:add(kind, value, from)
+    while self.starts[self.line + 1] and self.starts[self.line + 1] <= from do
+        self.line = self.line + 1
+    end
+    local token = { kind = kind, value = value, line = self.line, column = from - self.starts[self.line] + 1 }
+    self.tokens[#self.tokens + 1] = token
+end
+
+-- A comment that begins at `at`; where the source goes on.
+function Lexer:comment(at)
+    local text = self.text
+    local _, next_at = read_long(text, at + 2)
+    local types = string.match(text, "^%-%-:%s*([^\r\n]*)", at)
+    if types then
+        self:add("note", types, at)
+        self.notes[#self.notes + 1] = table.remove(self.tokens)
+    end
+    return next_at or string.find(text, "\n", at, true) or #text + 1
+end
+
+function Lexer:symbol(at)
+    for _, s in ipairs(SYMBOLS) do
+        if string.sub(self.text, at, at + #s - 1) == s then
+            self:add(s, s, at)
+            return at + #s
+        end
+    end
+end
+
+-- The token that begins at `at`; where the source goes on, or nil.
+function Lexer:token(at)
+    local text = self.text
+    local c, value, next_at = string.sub(text, at, at), nil, nil
+    if string.find(c, "[%a_]") then
+        local word = string.match(text, "^[%w_]+", at)
+        self:add(KEYWORDS[word] and word or "name", word, at)
+        return at + #word
+    elseif string.find(c, "%d") or string.find(text, "^%.%d", at) then
+        value, next_at = read_number(text, at)
+        self:add("number", value, at)
+        return next_at
+    elseif string.find(text, "^%-%-", at) then
+        return self:comment(at)
+    elseif c == "\"" or c == "'" then
+        value, next_at = read_quoted(text, at)
+    else
+        value, next_at = read_long(text, at)
+        if not value then
+            return self:symbol(at)
+        end
+    end
+    if value then
+        self:add("string", value, at)
+    end
+    return next_at
+end
+
 --- tokens(text): a list of {kind, value, line, column}: kind is "name", "number", "string", "end" or the keyword or symbol
 --- itself. And a list of the comments that hold types, {line, column, text}. nil and where, for what is no Lua.
 function lexer.tokens(text)
-    local tokens, notes, starts, line, at = {}, {}, lines_of(text), 1, 1
-    local function add(kind, value, from)
-        while starts[line + 1] and starts[line + 1] <= from do
-            line = line + 1
-        end
-        tokens[#tokens + 1] = { kind = kind, value = value, line = line, column = from - starts[line] + 1 }
-    end
-    if string.sub(text, 1, 1) == "#" then
-        at = string.find(text, "\n", 1, true) or #text + 1
-    end
+    local self = setmetatable({ text = text, tokens = {}, notes = {}, starts = lines_of(text), line = 1 }, Lexer)
+    local at = string.sub(text, 1, 1) == "#" and (string.find(text, "\n", 1, true) or #text + 1) or 1
     while true do
-        at = string.find(text, "%S", at)
-        if not at then
+        local from = string.find(text, "%S", at)
+        if not from then
             break
         end
-        local c = string.sub(text, at, at)
-        if string.find(c, "[%a_]") then
-            local word = string.match(text, "^[%w_]+", at)
-            add(KEYWORDS[word] and word or "name", word, at)
-            at = at + #word
-        elseif string.find(c, "%d") or string.find(text, "^%.%d", at) then
-            local value, next_at = read_number(text, at)
-            add("number", value, at)
-            at = next_at
-        elseif c == "\"" or c == "'" then
-            local value, next_at = read_quoted(text, at)
-            if not value then
-                return nil, at
-            end
-            add("string", value, at)
-            at = next_at
-        elseif string.sub(text, at, at + 1) == "--" then
-            local _, next_at = read_long(text, at + 2)
-            local stop = next_at or string.find(text, "\n", at, true) or #text + 1
-            local types = string.match(text, "^%-%-:%s*([^\r\n]*)", at)
-            if types then
-                add("note", types, at)
-                notes[#notes + 1] = table.remove(tokens)
-            end
-            at = stop
-        else
-            local value, next_at = read_long(text, at)
-            local symbol
-            if value then
-                add("string", value, at)
-                at = next_at
-            else
-                for _, s in ipairs(SYMBOLS) do
-                    if string.sub(text, at, at + #s - 1) == s then
-                        symbol = s
-                        break
-                    end
-                end
-                if not symbol then
-                    return nil, at
-                end
-                add(symbol, symbol, at)
-                at = at + #symbol
-            end
+        at = self:token(from)
+        if not at then
+            return nil, from
         end
     end
-    add("end of text", nil, #text + 1)
-    return tokens, notes
+    self:add("end of text", nil, #text + 1)
+    return self.tokens, self.notes
 end
 
 return lexer

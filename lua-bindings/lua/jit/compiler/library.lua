@@ -1,12 +1,12 @@
--- jit/compiler/library.lua: functions that scripts call and that are neither operators nor written in Lua: Lua's own
--- (math, ipairs, assert, string.format), methods of tensors that are no operators (size, item, float), tide.jit's.
+-- jit/compiler/library.lua: functions that scripts call and that are neither operators nor written in Lua: Lua's own (math,
+-- ipairs, assert, string.format) and some of Tide's. What tensors have besides is in jit/compiler/methods.lua.
 local tide = ...
 local Compiler = tide._require "jit.compiler.core"
 local types = tide._require "jit.compiler.types"
 
 local NIL, TRUE, FALSE = Compiler.NIL, Compiler.TRUE, Compiler.FALSE
-local library, methods = {}, {}
-Compiler.library, Compiler.methods = library, methods
+local library = {}
+Compiler.library = library
 
 local function all_known(arguments)
     for _, v in ipairs(arguments) do
@@ -130,6 +130,19 @@ end
 
 -- ---- strings ----
 
+-- "(2, 3)" and "(2,)", as shapes are shown.
+local function text_of_shape(self, v)
+    local text, size = self:cell(self.const "(", "text"), self.const(1)
+    local length = self.g:node("aten::len", { v }, { "int" })
+    self:loop { trips = length, body = function(trip)
+        local before = self:choose(self:equals(trip, self.const(0)), function() return self.const "" end, function() return self.const ", " end)
+        local entry = self.g:node("aten::__getitem__", { v, trip }, { "int" })
+        self:put(text, "v", self:binary("..", self:binary("..", text.v, before), entry))
+    end }
+    return self:binary("..", text.v, self:choose(self:equals(length, size), function() return self.const ",)" end,
+        function() return self.const ")" end))
+end
+
 local function text_of(self, v)
     v = self:resolve(v)
     local t = self:type_of(v)
@@ -140,7 +153,9 @@ local function text_of(self, v)
     elseif v.kind == "host" and not tide.is_tensor(v.v) then
         return self.const(tostring(v.v))
     elseif v.kind == "value" and v.shape then
-        return (self.g:node("aten::str", { v }, { "str" }))
+        return text_of_shape(self, v)
+    elseif t == "dtype" or t == "Device" then
+        self:fail "the text of a dtype or device that is known only when the graph runs"
     elseif t and (types.is_number(t) or t == "bool" or types.inner(t)) then
         return (self.g:node("aten::str", { self:value(v) }, { "str" }))
     end
@@ -369,6 +384,15 @@ for name, fn in pairs { setmetatable = setmetatable, pcall = pcall, xpcall = xpc
     end
 end
 
+for _, name in ipairs { "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast", "set_default_device" } do
+    local fn = rawget(tide, name)
+    if fn then
+        library[fn] = function(self)
+            self:fail("%s: contexts have no place in a graph: put them around the call of the scripted function", name)
+        end
+    end
+end
+
 -- ---- types ----
 
 local LUA_TYPES = { int = "number", float = "number", Scalar = "number", bool = "boolean", str = "string", NoneType = "nil",
@@ -404,159 +428,6 @@ end
 library[tide.nn.is_module] = function(self, arguments)
     local v = self:resolve(arguments[1] or NIL)
     return { v.kind == "host" and tide.nn.is_module(v.v) and TRUE or FALSE }
-end
-
--- ---- methods of tensors that are no operators ----
-
--- A name of graphs that takes a tensor and gives this.
-local function asks(op, t)
-    return function(self, arguments) return { (self.g:node("aten::" .. op, { self:value(arguments[1]) }, { t })) } end
-end
-methods.dim, methods.ndimension = asks("dim", "int"), asks("dim", "int")
-methods.numel, methods.nelement = asks("numel", "int"), asks("numel", "int")
-methods.is_floating_point, methods.is_contiguous = asks("is_floating_point", "bool"), asks("is_contiguous", "bool")
-library[tide.is_floating_point] = methods.is_floating_point
-
-function methods.item(self, arguments)
-    local value = self.g:node("aten::item", { self:value(arguments[1]) }, { "Scalar" })
-    value.from_item = true
-    return { value }
-end
-
-function methods.size(self, arguments)
-    local x, dim = self:value(arguments[1]), self:resolve(arguments[2] or NIL)
-    if self.is_nil(dim) then
-        return { self:tensor_entry(x, self.const "shape") }
-    elseif dim.kind == "const" and dim.v == 0 then
-        self:fail "size: dim 0: dims count from 1 (PyTorch's dim=0 is 1)"
-    end
-    return { (self.g:node("aten::size", { x, self:value(self:from_zero(dim)) }, { "int" })) }
-end
-
-function methods.stride(self, arguments)
-    local x, dim = self:value(arguments[1]), self:resolve(arguments[2] or NIL)
-    if self.is_nil(dim) then
-        self:fail "stride: a dim is expected: x:stride(dim)"
-    end
-    return { (self.g:node("aten::stride", { x, self:value(self:from_zero(dim)) }, { "int" })) }
-end
-
--- x:float() and the like
-local function converts(dtype)
-    return function(self, arguments)
-        return { self:engine("to", { arguments[1], self.g:constant("dtype", dtype), NIL, FALSE, self.const "preserve", FALSE }) }
-    end
-end
-for name, dtype in pairs { bool = "bool", byte = "uint8", char = "int8", short = "int16", int = "int32", long = "int64",
-    half = "float16", bfloat16 = "bfloat16", float = "float32", double = "float64" } do
-    methods[name] = converts(dtype)
-end
-
-function methods.type_as(self, arguments)
-    local other = self:value(arguments[2])
-    return { self:engine("to", { arguments[1], self.g:node("aten::dtype", { other }, { "dtype" }),
-        self.g:node("aten::device", { other }, { "Device" }), FALSE, self.const "preserve", FALSE }) }
-end
-
-function methods.cpu(self, arguments)
-    return { self:engine("to", { arguments[1], NIL, self.g:constant("Device", "cpu"), FALSE, self.const "preserve", FALSE }) }
-end
-
-function methods.where(self, arguments) return self:operator("where", { arguments[2], arguments[1], arguments[3] }) end
-
-for name, why in pairs { tolist = "a table of numbers", backward = "a backward pass", requires_grad_ = "a change of a leaf",
-    retain_grad = "a change of a leaf", detach_ = "a change of a leaf", free = "a change of memory", data_ptr = "an address" } do
-    methods[name] = function(self) self:fail("x:%s() is %s, which has no place in a graph: do it outside of the script", name, why) end
-end
-
--- ---- tide.jit ----
-
--- The nodes of a block read values from outside of it: they become its inputs.
-local function close_over(block)
-    local made, inputs, given, within = {}, {}, {}, {}
-    local function define(list)
-        for _, value in ipairs(list) do
-            made[value] = true
-        end
-    end
-    local function replace(list)
-        for k, value in ipairs(list) do
-            if not made[value] then
-                if not within[value] then
-                    within[value] = Compiler.graph_value(value.type, value.hint)
-                    inputs[#inputs + 1], given[#given + 1] = within[value], value
-                end
-                list[k] = within[value]
-            end
-        end
-    end
-    local function walk(b)
-        define(b.inputs)
-        for _, n in ipairs(b.nodes) do
-            replace(n.inputs)
-            for _, inner in ipairs(n.blocks) do
-                walk(inner)
-            end
-            define(n.outputs)
-        end
-        replace(b.outputs)
-    end
-    walk(block)
-    block.inputs = inputs
-    return given
-end
-
--- tide.jit.fork(fn, ...): the call as a graph of its own, which runs beside what follows.
-local function fork(self, arguments, node)
-    local callee = arguments[1]
-    if not callee then
-        self:fail "fork: a function is expected"
-    end
-    return { self:region(function()
-        local block, outer = self.g:open()
-        block.parent = nil -- constants are its own
-        local results = self:call(callee, table.move(arguments, 2, #arguments, 1, {}), node)
-        if #results == 0 then
-            self:fail "fork: the function gives nothing"
-        end
-        for k, v in ipairs(results) do
-            block.outputs[k] = self:value(v)
-        end
-        self.g.block = outer
-        local parts = {}
-        for k, value in ipairs(block.outputs) do
-            parts[k] = value.type
-        end
-        local t = #parts == 1 and parts[1] or "(" .. table.concat(parts, ", ") .. ")"
-        local future = self.g:node("prim::fork", close_over(block), { "Future(" .. t .. ")" })
-        future.made.subgraph = block
-        future.several = #parts > 1
-        return future
-    end) }
-end
-
-local function wait(self, arguments)
-    local future = self:resolve(arguments[1] or NIL)
-    local t = string.match(self:type_of(future) or "", "^Future%((.*)%)$")
-    if not t then
-        self:fail("wait: what tide.jit.fork gave is expected, got %s", self:describe(future))
-    end
-    local value = self.g:node("aten::wait", { future }, { t })
-    if not future.several then
-        return { value }
-    end
-    return table.pack(self.g:node("prim::TupleUnpack", { value }, types.parts(t)))
-end
-
---- open_jit(): tide.jit's own functions, when there are any.
-function Compiler.open_jit()
-    local jit = rawget(tide, "jit") or {}
-    for name, handler in pairs { fork = fork, wait = wait } do
-        local fn = rawget(jit, name)
-        if fn then
-            library[fn] = handler
-        end
-    end
 end
 
 return Compiler

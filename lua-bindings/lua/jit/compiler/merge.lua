@@ -62,11 +62,6 @@ end
 
 -- ---- one value of two ----
 
-local function equal_constants(a, b)
-    return a.kind == "const" and b.kind == "const" and math.type(a.v) == math.type(b.v) and (a.v == b.v or a.v ~= a.v and b.v ~= b.v)
-        and not (a.v == 0 and 1 / a.v ~= 1 / b.v)
-end
-
 local function poison(format, ...) return { kind = "poison", why = string.format(format, ...) } end
 
 -- A value of the graph, in one branch, of the type that both have.
@@ -85,6 +80,9 @@ local function merge_values(self, a, b, node, name)
     local t = ta and tb and types.join(ta, tb) or not (ta and tb) and (ta or tb)
     if not t then
         return poison("%s is %s in one branch and %s in the other: give it one type", what, types.words(ta), types.words(tb))
+    end
+    if t == "NoneType" then
+        return Compiler.NIL
     end
     local va, vb = in_branch(self, node.blocks[1], a, t), in_branch(self, node.blocks[2], b, t)
     if va == vb then
@@ -109,7 +107,7 @@ end
 
 --- merge(a, b, node, name): the value that the node (prim::If with its two blocks) gives a variable.
 function Compiler:merge(a, b, node, name)
-    if a == b or equal_constants(a, b) then
+    if a == b or self.same_constants(a, b) then
         return a
     elseif a.kind == "poison" or b.kind == "poison" then
         return a.kind == "poison" and a or b

@@ -79,6 +79,16 @@ for name in string.gmatch("gt ge lt le eq ne logical_and logical_or logical_not 
     MASKS["aten::" .. name] = true
 end
 
+--- is_mask(v): is it known that a tensor's elements are booleans?
+function Compiler:is_mask(v)
+    if v.kind == "host" then
+        return v.v.dtype == tide.bool
+    end
+    local n = v.made
+    return n ~= nil and (MASKS[n.op] or (n.op == "aten::any" or n.op == "aten::all" or n.op == "aten::select" or n.op == "aten::slice"
+        or n.op == "aten::bitwise_not") and self:is_mask(n.inputs[1])) or false
+end
+
 --- from_one(v, what): a tensor of indices or classes, which count from 1 in Lua, as it counts from 0. What is none stays
 --- as it is: masks among indices ("any"), probabilities in the place of classes ("class"). An "index" is one.
 function Compiler:from_one(v, what)
@@ -88,7 +98,7 @@ function Compiler:from_one(v, what)
             return v
         end
         what = "index"
-    elseif v.made and MASKS[v.made.op] then
+    elseif self:is_mask(v) then
         return v
     end
     v = self:value(v)
@@ -287,6 +297,9 @@ local LISTED = { Tensors = tensors, ints = integers, dims = integers, numbers = 
 
 local function argument(self, s, k, given)
     local p = s.params[k]
+    if given and given.values and #given.values == 1 and self.is_nil(self:resolve(given.values[1])) then
+        given = { value = NIL }
+    end
     local v = given and given.value and self:resolve(given.value)
     if not given or v and self.is_nil(v) then
         if not p.has_default and not (p.optional and given) then

@@ -29,6 +29,7 @@ local if_with_rest
 local function run(self, list, from)
     for k = from, #list do
         local statement = list[k]
+        self.g:expect_few()
         if statement.tag == "If" and k < #list and (always_leaves(statement.body) or always_leaves(statement.otherwise)) then
             return if_with_rest(self, statement, list, k + 1)
         end
@@ -241,14 +242,27 @@ end
 
 -- ---- loops ----
 
--- Whatever can't be compiled as a loop of the graph is tried trip by trip where there are few: entries of tables of
--- modules, values of other types at first.
-local MOST_UNROLLED = 64
+-- Few trips are gone through one by one where all they do is known, and where they can't be compiled as a loop of the
+-- graph: entries of tables of modules, values of other types at first.
+local MOST_UNROLLED, MOST_KNOWN = 64, 20000 -- trips; statements
+
+local function all_is_known(self, unroll)
+    self.g.known_only = MOST_KNOWN
+    local ok, problem = self:try(unroll)
+    self.g.known_only = nil
+    if not ok and not problem.refused and not problem.list_wanted then
+        error(problem, 0)
+    end
+    return ok
+end
 
 local function loop_or_unroll(self, trips, loop, unroll)
-    local count = trips and trips <= MOST_UNROLLED and trips
-    if not count then
+    if not trips or trips > MOST_UNROLLED then
         return loop()
+    elseif self.g.known_only or trips <= 1 then
+        return unroll()
+    elseif all_is_known(self, unroll) then
+        return
     end
     local ok, problem = self:try(loop)
     if ok then
@@ -303,6 +317,19 @@ local function count_trips(start, stop, step)
     return (trips < 0 or trips == math.maxinteger) and math.maxinteger or trips + 1
 end
 
+-- The trips over a span that is a number without sign, of 2^63 or more.
+local function trips_of_wide(self, span, step)
+    if step == 1 then
+        return self.const(math.maxinteger) -- nobody waits for the end of these
+    end
+    local function call(op, a, b) return self:binary(op, a, b) end
+    local by = self.const(step)
+    local q = call("<<", call("//", call(">>", span, self.const(1)), by), self.const(1))
+    local rest = call("-", span, call("*", q, by))
+    local less = self.g:node("aten::ult", { self:value(rest), self:value(by) }, { "bool" })
+    return self:choose(less, function() return call("+", q, self.const(1)) end, function() return call("+", q, self.const(2)) end)
+end
+
 -- {trips, first} of a loop over integers of which some are known only when the graph runs. `first`: are there any?
 local function graph_trips(self, start, stop, step)
     local up = step > 0
@@ -314,8 +341,8 @@ local function graph_trips(self, start, stop, step)
     local span = up and self:binary("-", stop, start) or self:binary("-", start, stop)
     local trips = self:binary("+", self:binary("//", span, self.const(math.abs(step))), self.const(1))
     if not safe then -- the span may be more than an integer holds
-        trips = self:choose(self:condition_of(self:binary("<", span, self.const(0))), function() return self.const(math.maxinteger) end,
-            function() return trips end)
+        trips = self:choose(self:condition_of(self:binary("<", span, self.const(0))),
+            function() return trips_of_wide(self, span, math.abs(step)) end, function() return trips end)
     end
     return self:value(trips), first
 end
