@@ -60,6 +60,7 @@
 #include "engine/script/bisect.h"
 #include "engine/script/boxes.h"
 #include "engine/script/ir.h"
+#include "engine/script/package.h"
 #include "engine/script/passes/note.h"
 #include "engine/script/passes/order.h"
 #include "engine/script/passes/passes.h"
