@@ -198,6 +198,14 @@ static void describe_node(lua_State *L, describer *d, const td_ir_node *node) {
         lua_pushfstring(L, "%s:%d", node->place.file, node->place.line);
         lua_setfield(L, -2, "place");
     }
+    if (node->kind == TD_IR_SCALAR) {
+        lua_pushfstring(L, "aten::%s", node->scalar->name);
+        lua_setfield(L, -2, "kind");
+    }
+    if (node->kind == TD_IR_HOST_CALL) {
+        lua_pushinteger(L, node->id);
+        lua_setfield(L, -2, "id");
+    }
     if (node->subgraph) {
         lua_pushinteger(L, group_number(L, d, node->subgraph));
         lua_setfield(L, -2, "group");
@@ -223,14 +231,11 @@ static void describe_block(lua_State *L, describer *d, const td_ir_block *block)
     lua_setfield(L, -2, "nodes");
 }
 
-/* describe(f): its graph as a block, with `groups`, a block for each. */
-int tide_script_describe(lua_State *L) {
-    const tide_script_function *f = tide_check_script_function(L, 1, "describe");
+void tide_describe_graph(lua_State *L, const td_ir_graph *whole) {
     describer d;
-    lua_settop(L, 1);
     lua_newtable(L);
     d.groups = lua_gettop(L);
-    describe_block(L, &d, td_script_graph(f->script)->block);
+    describe_block(L, &d, whole->block);
     lua_newtable(L);
     for (lua_Integer k = 1; k <= (lua_Integer)lua_rawlen(L, d.groups);
          k++) { /* which may add some */
@@ -241,5 +246,12 @@ int tide_script_describe(lua_State *L) {
         lua_rawseti(L, -2, k);
     }
     lua_setfield(L, -2, "groups");
+    lua_remove(L, d.groups);
+}
+
+/* describe(f): its graph as a block, with `groups`, a block for each. */
+int tide_script_describe(lua_State *L) {
+    tide_describe_graph(L,
+                        td_scripted_graph(tide_check_script_function(L, 1, "describe")->function));
     return 1;
 }

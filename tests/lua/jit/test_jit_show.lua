@@ -79,7 +79,9 @@ end)
 
 t.test("why_names_the_way_and_what_is_fixed", function()
     local f = jit.trace(function(x) return x + 1 end, { tide.ones(2) }, { check = false })
-    t.eq(f:why().lines, { "traced: traced, 1 node", "  check: left out" })
+    t.eq({ f:why().lines[1], f:why().lines[2] }, { "traced: traced, 1 node", "  check: left out" })
+    f(tide.ones(2))
+    t.is_true(tostring(f:why()):find("1: (Float(2)): 1 calls", 1, true), tostring(f:why()))
 end)
 
 t.test("help_knows_a_function", function()
