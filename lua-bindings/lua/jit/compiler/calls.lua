@@ -82,7 +82,6 @@ local function loaded(self, closure, name)
     end
     return self.loaded[closure]
 end
-Compiler.loaded_function = loaded
 
 -- The function in Lua behind one that tide._function made.
 local function declared_in_lua(fn)
