@@ -190,15 +190,15 @@ static td_status run_scalar(const step *s, frame *f) {
 /* ---- blocks ---- */
 
 static td_status read_bool(const frame *f, int index, bool *value) {
-    td_value v = *td_frame_value(f, index);
-    *value = v.b;
-    return TD_LIKELY(v.kind == TD_KIND_BOOL)
-               ? TD_OK
-               : td_fail(TD_ETYPE, "a condition is a bool, and %s was given", td_kind_noun(v.kind));
+    const td_value *v = td_frame_value(f, index);
+    if (TD_UNLIKELY(v->kind != TD_KIND_BOOL))
+        return td_fail(TD_ETYPE, "a condition is a bool, and %s was given", td_kind_noun(v->kind));
+    *value = v->b;
+    return TD_OK;
 }
 
 static td_status run_if(const step *s, frame *f) {
-    bool yes;
+    bool yes = false;
     td_status status = read_bool(f, s->inputs[0], &yes);
     if (status)
         return status;
@@ -213,7 +213,7 @@ static td_status run_if(const step *s, frame *f) {
 static td_status run_loop(const step *s, frame *f) {
     const td_code_block *c = &s->blocks[0];
     td_value most = *td_frame_value(f, s->inputs[0]);
-    bool go;
+    bool go = false;
     td_status status = read_bool(f, s->inputs[1], &go);
     if (status == TD_OK && most.kind != TD_KIND_INT)
         status = td_fail(TD_ETYPE, "a loop's trips are an int");
