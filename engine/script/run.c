@@ -17,6 +17,7 @@
 
 /* Calls within one another, each of which takes some kilobytes of the stack. */
 enum { MOST_DEPTH = 200, ON_STACK = 64 };
+#define TD_COLD __attribute__((cold, noinline))
 static _Thread_local int depth;
 
 struct td_shared_host {
@@ -190,15 +191,15 @@ static td_status run_scalar(const step *s, frame *f) {
 /* ---- blocks ---- */
 
 static td_status read_bool(const frame *f, int index, bool *value) {
-    td_value v = *td_frame_value(f, index);
-    *value = v.b;
-    return TD_LIKELY(v.kind == TD_KIND_BOOL)
-               ? TD_OK
-               : td_fail(TD_ETYPE, "a condition is a bool, and %s was given", td_kind_noun(v.kind));
+    const td_value *v = td_frame_value(f, index);
+    if (TD_UNLIKELY(v->kind != TD_KIND_BOOL))
+        return td_fail(TD_ETYPE, "a condition is a bool, and %s was given", td_kind_noun(v->kind));
+    *value = v->b;
+    return TD_OK;
 }
 
 static td_status run_if(const step *s, frame *f) {
-    bool yes;
+    bool yes = false;
     td_status status = read_bool(f, s->inputs[0], &yes);
     if (status)
         return status;
@@ -213,7 +214,7 @@ static td_status run_if(const step *s, frame *f) {
 static td_status run_loop(const step *s, frame *f) {
     const td_code_block *c = &s->blocks[0];
     td_value most = *td_frame_value(f, s->inputs[0]);
-    bool go;
+    bool go = false;
     td_status status = read_bool(f, s->inputs[1], &go);
     if (status == TD_OK && most.kind != TD_KIND_INT)
         status = td_fail(TD_ETYPE, "a loop's trips are an int");
@@ -483,34 +484,60 @@ static td_status take_inputs(const td_ir_block *block, const td_value *inputs,
 
 /* What is borrowed is the caller's own then. */
 static td_status give_outputs(const td_code_block *c, frame *f, td_value *outputs) {
-    td_status status = TD_OK;
-    for (int k = 0; k < c->noutputs && status == TD_OK; k++) {
+    for (int k = 0; k < c->noutputs; k++) {
         td_value v = take_value(c, k, f);
-        bool owned = v.kind >= TD_KIND_BOX || v.kind == TD_KIND_TENSOR;
-        if (TD_LIKELY(owned))
-            outputs[k] = v;
-        else
-            status = td_value_keep(v, &outputs[k]);
+        outputs[k] = v;
+        if (TD_LIKELY(v.kind >= TD_KIND_BOX || v.kind == TD_KIND_TENSOR))
+            continue;
+        td_status status = td_value_keep(v, &outputs[k]);
+        if (TD_UNLIKELY(status)) {
+            outputs[k] = TD_NIL;
+            for (int j = 0; j < k; j++)
+                td_value_drop(&outputs[j]);
+            return status;
+        }
     }
+    return TD_OK;
+}
+
+/* After a failure: nothing is left in registers, nor in outputs, which hold nothing. */
+static TD_COLD td_status clean_up(const td_script *s, frame *f, td_value *outputs,
+                                  td_status status) {
+    for (int k = s->code.ninputs; k < s->nregisters; k++)
+        td_value_drop(&f->registers[k]);
+    for (int k = 0; k < s->code.noutputs; k++)
+        outputs[k] = TD_NIL;
     return status;
 }
 
-static td_status run_registers(const td_script *s, frame *f, const td_value *inputs,
-                               td_value *outputs) {
-    const td_ir_block *block = s->graph->block;
-    for (int k = block->ninputs; k < s->nregisters; k++)
-        f->registers[k] = TD_NIL;
-    td_status status = take_inputs(block, inputs, f->registers);
+static inline td_status run_registers(const td_script *s, frame *f, const td_value *inputs,
+                                      td_value *outputs) {
+    int n = s->code.ninputs;
+    _Static_assert(TD_KIND_NIL == 0, "nil is all zeros");
+    memset(f->registers + n, 0, sizeof *f->registers * (size_t)(s->nregisters - n));
+    td_status status = take_inputs(s->graph->block, inputs, f->registers);
     if (TD_LIKELY(status == TD_OK))
         status = run_block(&s->code, f);
     if (TD_LIKELY(status == TD_OK))
         status = give_outputs(&s->code, f, outputs);
-    if (TD_LIKELY(status == TD_OK))
-        return TD_OK;
-    for (int k = block->ninputs; k < s->nregisters; k++)
-        td_value_drop(&f->registers[k]);
-    for (int k = 0; k < block->noutputs; k++)
-        td_value_drop(&outputs[k]);
+    return TD_LIKELY(status == TD_OK) ? TD_OK : clean_up(s, f, outputs, status);
+}
+
+static TD_COLD td_status refuse(const td_script *s, td_value *outputs, td_status code,
+                                const char *why) {
+    for (int k = 0; k < s->code.noutputs; k++)
+        outputs[k] = TD_NIL;
+    return td_fail(code, "%s", why);
+}
+
+/* With registers that are too many for the stack. */
+static td_status run_large(const td_script *s, frame *f, const td_value *inputs,
+                           td_value *outputs) {
+    f->registers = td_malloc(sizeof *f->registers * (size_t)s->nregisters);
+    if (!f->registers)
+        return refuse(s, outputs, TD_ENOMEM, "out of memory for a script");
+    td_status status = run_registers(s, f, inputs, outputs);
+    td_free(f->registers);
     return status;
 }
 
@@ -518,21 +545,13 @@ static td_status run_script(const td_script *s, td_shared_host *host, const td_v
                             td_value *outputs, bool *placed) {
     td_value few[ON_STACK];
     frame f = {.registers = few, .constants = s->constants, .host = host};
-    for (int k = 0; k < s->code.noutputs; k++)
-        outputs[k] = TD_NIL;
     if (TD_UNLIKELY(depth == MOST_DEPTH))
-        return td_fail(TD_EVALUE, "calls nest deeper than %d: a function calls itself without end?",
-                       MOST_DEPTH);
-    if (TD_UNLIKELY(s->nregisters > ON_STACK)) {
-        f.registers = td_malloc(sizeof *f.registers * (size_t)s->nregisters);
-        if (!f.registers)
-            return td_fail(TD_ENOMEM, "out of memory for a script");
-    }
+        return refuse(s, outputs, TD_EVALUE,
+                      "calls nest deeper than 200: a function calls itself without end?");
     depth++;
-    td_status status = run_registers(s, &f, inputs, outputs);
+    td_status status = TD_LIKELY(s->nregisters <= ON_STACK) ? run_registers(s, &f, inputs, outputs)
+                                                            : run_large(s, &f, inputs, outputs);
     depth--;
-    if (TD_UNLIKELY(f.registers != few))
-        td_free(f.registers);
     *placed = f.placed;
     return status;
 }

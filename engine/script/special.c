@@ -3,39 +3,12 @@
  */
 #include "engine/script/special.h"
 
-#include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/script/passes/copy.h"
 #include "engine/script/passes/passes.h"
 
 #include <string.h>
-
-/* ---- what inputs are ---- */
-
-/* Strides as they follow from the sizes, dims of one element included. */
-static bool is_row_major(const td_tensor *x) {
-    int64_t step = 1;
-    for (int d = x->ndim - 1; d >= 0; d--) {
-        if (x->strides[d] != step)
-            return false;
-        step *= x->sizes[d] ? x->sizes[d] : 1; /* as td_contiguous_strides has them */
-    }
-    return true;
-}
-
-uint64_t td_special_key(const td_value *v) {
-    if (TD_UNLIKELY(v->kind != TD_KIND_TENSOR))
-        return v->kind;
-    const td_tensor *x = v->tensor;
-    td_device device = td_tensor_device(x);
-    return v->kind | (uint64_t)x->dtype << 8 | (uint64_t)x->ndim << 16 | (uint64_t)x->layout << 24 |
-           (uint64_t)td_is_followed(x) << 32 | (uint64_t)(x->contiguous && is_row_major(x)) << 33 |
-           (uint64_t)(v->from_one & 1) << 34 | (uint64_t)device.type << 40 |
-           (uint64_t)(uint8_t)device.index << 48;
-}
-
-/* ---- making one ---- */
 
 void td_special_free(td_special *s) {
     if (!s)
@@ -74,7 +47,7 @@ td_special *td_special_new(const td_scripted *f, uint64_t modes, const td_value 
 static const td_ir_type *type_of(td_ir_graph *g, const td_tensor *x, const int64_t *sizes,
                                  bool recorded) {
     int64_t strides[TD_MAX_DIMS];
-    bool whole = x->layout == TD_STRIDED && is_row_major(x);
+    bool whole = x->layout == TD_STRIDED && td_is_row_major(x);
     for (int d = 0; d < x->ndim; d++)
         whole &= sizes[d] != TD_IR_UNKNOWN;
     if (whole)

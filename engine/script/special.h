@@ -2,6 +2,7 @@
 #ifndef TD_SCRIPT_SPECIAL_H
 #define TD_SCRIPT_SPECIAL_H
 
+#include "engine/autograd/autograd.h"
 #include "engine/script/run.h"
 #include "engine/script/scripted.h"
 
@@ -38,8 +39,31 @@ struct td_scripted {
     atomic_llong plain_calls;
 };
 
-/* All that a specialisation may rely on of a value but a tensor's sizes. */
-uint64_t td_special_key(const td_value *v);
+/* Strides as they follow from the sizes, dims of one element included. */
+static inline bool td_is_row_major(const td_tensor *x) {
+    int64_t step = 1;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        if (x->strides[d] != step)
+            return false;
+        step *= x->sizes[d] ? x->sizes[d] : 1; /* as td_contiguous_strides has them */
+    }
+    return true;
+}
+
+/* All that a specialisation may rely on of a value but a tensor's sizes. Here, for every call asks.
+ */
+static inline uint64_t td_special_key(const td_value *v) {
+    if (TD_UNLIKELY(v->kind != TD_KIND_TENSOR))
+        return v->kind;
+    const td_tensor *x = v->tensor;
+    td_device device = td_tensor_device(x);
+    return v->kind | (uint64_t)x->dtype << 8 | (uint64_t)x->ndim << 16 | (uint64_t)x->layout << 24 |
+           (uint64_t)td_is_followed(x) << 32 |
+           (uint64_t)(x->contiguous && td_is_row_major(x)) << 33 |
+           (uint64_t)(v->from_one & 1) << 34 | (uint64_t)device.type << 40 |
+           (uint64_t)(uint8_t)device.index << 48;
+}
+
 /* What a key says: is it of a tensor, of which dtype, dims and further properties? */
 static inline bool td_key_is_tensor(uint64_t key) {
     return (key & 255) == TD_KIND_TENSOR;
