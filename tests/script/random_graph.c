@@ -108,35 +108,28 @@ static td_ir_value *argument(maker *m, td_ir_block *block, const td_param *param
     bool preset = param->has_default || param->optional;
     if (preset && pick(m, 4) && param->preset.kind != TD_KIND_TENSOR)
         return td_ir_add_constant(block, param->preset);
-    switch (param->type) {
-    case TD_PARAM_TENSOR:
+    const uint8_t type = param->type;
+    if (type == TD_PARAM_TENSOR)
         return any_of(m, m->tensors, m->ntensors);
-    case TD_PARAM_TENSOR_OR_NUMBER:
+    if (type == TD_PARAM_TENSOR_OR_NUMBER)
         return pick(m, 3) ? any_of(m, m->tensors, m->ntensors) : number(m, block, pick(m, 2));
-    case TD_PARAM_TENSORS:
+    if (type == TD_PARAM_TENSORS)
         return param->holes ? NULL : list(m, block);
-    case TD_PARAM_NUMBER:
-    case TD_PARAM_FLOAT:
+    if (type == TD_PARAM_NUMBER || type == TD_PARAM_FLOAT)
         return param->word ? NULL : number(m, block, pick(m, 2));
-    case TD_PARAM_INT:
-    case TD_PARAM_DIM:
-    case TD_PARAM_INDEX:
+    if (type == TD_PARAM_INT || type == TD_PARAM_DIM || type == TD_PARAM_INDEX)
         return number(m, block, true);
-    case TD_PARAM_BOOL:
+    if (type == TD_PARAM_BOOL)
         return td_ir_add_constant(block, TD_B(pick(m, 2)));
-    case TD_PARAM_DIMS:
-    case TD_PARAM_INTS:
+    if (type == TD_PARAM_DIMS || type == TD_PARAM_INTS)
         return ints(m, block, param);
-    case TD_PARAM_DTYPE:
+    if (type == TD_PARAM_DTYPE)
         return td_ir_add_constant(block, TD_DTYPE(dtypes[pick(m, 6)]));
-    case TD_PARAM_STRING:
+    if (type == TD_PARAM_STRING)
         return word(m, block, param);
-    case TD_PARAM_DEVICE:
-    case TD_PARAM_GENERATOR:
+    if (type == TD_PARAM_DEVICE || type == TD_PARAM_GENERATOR)
         return td_ir_add_constant(block, TD_NIL);
-    default:
-        return NULL;
-    }
+    return NULL;
 }
 
 static int types_of(const td_op *op, const td_inferred *made,

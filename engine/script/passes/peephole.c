@@ -60,7 +60,8 @@ static bool is_number(const td_ir_value *value, double wanted) {
 }
 
 static bool is_float(const td_ir_value *x) {
-    return x->type->dtype != TD_DTYPE_NONE && td_dtype_is_float((td_dtype)x->type->dtype);
+    return x->type->kind == TD_IR_TENSOR && x->type->dtype != TD_DTYPE_NONE &&
+           td_dtype_is_float((td_dtype)x->type->dtype);
 }
 
 /* A tensor whose dtype is not known. */
