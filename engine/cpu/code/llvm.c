@@ -80,7 +80,8 @@ static void *open_library(void) {
 static void *find(void *library, const char *name) {
     void *symbol = dlsym(library, name);
     if (!symbol && !absence[0])
-        snprintf(absence, sizeof absence, "LLVM's library has no %s", name);
+        snprintf(absence, sizeof absence, "the library is not LLVM 15 or later: it has no %s",
+                 name);
     return symbol;
 }
 
@@ -126,6 +127,7 @@ const char *td_llvm_load(void) {
     }
     FUNCTIONS(FIND)
 #undef FIND
+    (void)find(library, "LLVMPointerTypeIsOpaque"); /* before 15 pointers had types */
     if (!absence[0])
         initialize(library);
     note_version(library);
