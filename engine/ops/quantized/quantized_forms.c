@@ -216,21 +216,43 @@ done:
     return status;
 }
 
-/* x:copy_(src) into the integers of x: floats are quantized with x's parameters, another quantized
- * tensor must have them. */
+/* May x have the parameters of src? Not where other tensors read its integers by its own. */
+static bool may_take(const td_tensor *x, const td_tensor *src) {
+    const td_storage *storage = td_quantized_of(x)->ints->storage;
+    return x->dtype == src->dtype && td_tensor_same_shape(x, src) &&
+           td_device_same(td_tensor_device(x), td_tensor_device(src)) &&
+           atomic_load_explicit(&storage->refs, memory_order_acquire) == 1;
+}
+
+static void take_parameters(td_quantized *to, const td_quantized *from) {
+    td_tensor *scales = to->scales, *points = to->zero_points;
+    to->scales = td_retain(from->scales);
+    to->zero_points = td_retain(from->zero_points);
+    to->scale = from->scale;
+    to->zero_point = from->zero_point;
+    to->axis = from->axis;
+    td_release(scales);
+    td_release(points);
+}
+
+/* x:copy_(src) into the integers of x: floats are quantized with x's parameters; of another
+ * quantized tensor it gets the parameters too, unless it is a view or has some. */
 td_status td_quantized_copy(td_call *call) {
     td_tensor *x = call->args[0].tensor, *src = call->args[1].tensor, *ints = NULL, *wide = NULL;
     td_quantized *q = td_quantized_of(x), *p = td_quantized_of(src);
     td_status status = TD_OK;
     if (!q)
         return refuse(call);
-    if (p && !td_quantized_agree(x, src))
+    bool agree = p && td_quantized_agree(x, src);
+    if (p && !agree && !may_take(x, src))
         return td_fail(TD_EVALUE,
-                       "x is %s, src is %s with other parameters: give src:dequantize() to round "
-                       "it anew",
+                       "x is %s, src is %s with other parameters, and x is a view, has views or "
+                       "is of another shape: give src:dequantize() to round it anew",
                        td_tensor_dtype_name(x), td_tensor_dtype_name(src));
     if (p) {
         TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(q->ints), TD_T(p->ints)));
+        if (!agree)
+            take_parameters(q, p);
     } else {
         TD_TRY(TD_APPLY(&wide, expand, TD_T(src), TD_INTS(x->ndim, x->sizes)));
         TD_TRY(td_quantize_ints_as(wide, x, &ints));

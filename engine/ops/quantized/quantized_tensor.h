@@ -5,8 +5,9 @@
  * one of each for every place along a dim, its axis. Its dtype is that of the integers (uint8,
  * int8, int32); scripts see it by another name (quint8, qint8, qint32).
  *
- * Scales are kept in float64 as they were given; arithmetic takes them in float32. Parameters don't
- * change: a write in place gives a tensor other integers.
+ * Scales are kept in float64 as they were given; arithmetic takes them in float32. A write in
+ * place gives a tensor other integers; other parameters it gets by copy_ alone, where no other
+ * tensor reads its integers. The struct is shared by aliases, as a storage is.
  */
 #ifndef TD_OPS_QUANTIZED_QUANTIZED_TENSOR_H
 #define TD_OPS_QUANTIZED_QUANTIZED_TENSOR_H

@@ -33,6 +33,17 @@ local function start(self)
     end
 end
 
+-- Numbers that belong to the state of a layer, as tensors.
+local function keep_numbers(self, names)
+    for _, name in ipairs(names) do
+        local value = self[name]
+        if value ~= nil then
+            rawset(self, name, nil)
+            self:register_buffer(name, tide.tensor(value, { dtype = math.type(value) == "integer" and tide.int64 or tide.float64 }))
+        end
+    end
+end
+
 local function set_weight(self, linear)
     self.weight = quantize_weight(linear.weight)
     if linear.bias then
@@ -83,19 +94,23 @@ return function(nn)
         .. "bool relu=false, number? in_scale=nil, int in_zero_point=0, bool floats=false)",
         "y = x W^T + b of a quint8 x, as quint8 of a scale and a zero point. With in_scale a float x is quantized first, with "
         .. "floats the result is dequantized.", {
-        derive = start,
+        derive = function(self)
+            start(self)
+            self.scale, self.in_scale = self.scale + 0.0, self.in_scale and self.in_scale + 0.0
+            keep_numbers(self, { "scale", "zero_point", self.in_scale and "in_scale", self.in_scale and "in_zero_point" })
+        end,
         forward = function(self, x)
             if not x.is_quantized then
                 if not self.in_scale then
                     fail("Linear: x is %s: a quint8 tensor expected, or in_scale to quantize it by", string.match(tostring(x.dtype), "%w+$"))
                 end
-                x = tide.quantize_per_tensor(x, self.in_scale, self.in_zero_point, tide.quint8)
+                x = tide.quantize_per_tensor(x, self.in_scale:item(), self.in_zero_point:item(), tide.quint8)
             end
-            local y = tide._quantized_linear(x, packed_of(self), self.bias, self.scale, self.zero_point, self.relu)
+            local y = tide._quantized_linear(x, packed_of(self), self.bias, self.scale:item(), self.zero_point:item(), self.relu)
             return self.floats and y:dequantize() or y
         end,
         extra_repr = function(self)
-            return string.format("%s, scale=%s, zero_point=%d", repr(self), tide._number(self.scale, 6), self.zero_point)
+            return string.format("%s, scale=%s, zero_point=%d", repr(self), tide._number(self.scale:item(), 6), self.zero_point:item())
         end,
     })
     quantized.Linear.from_float = tide._function("from_float(Module linear, *, number scale=1, int zero_point=0, bool relu=false, "

@@ -155,9 +155,22 @@ t.test("a_quantized_model_is_saved_by_its_state", function()
     local state = tide.load(path)
     os.remove(path)
     t.is_true(tide.equal(state["1.weight"], d[1].weight))
-    local fresh = nn.quantized.dynamic.Linear(20, 32, { relu = true })
-    fresh.weight, fresh.bias = state["1.weight"], state["1.bias"]
-    t.is_true(tide.equal(fresh(x), d[1](x)))
+    tide.manual_seed(2)
+    local fresh = Q.quantize_dynamic(model())
+    tide.no_grad(function()
+        for _, layer in ipairs { fresh[1], fresh[3], fresh[5] } do
+            layer.weight = tide.quantize_per_channel(tide.zeros(layer.weight.shape), tide.ones(layer.weight:size(1)),
+                tide.zeros(layer.weight:size(1)):long(), 1, tide.qint8)
+        end
+    end)
+    t.is_true(not tide.equal(fresh(x), d(x)))
+    fresh:load_state_dict(state)
+    t.is_true(tide.equal(fresh(x), d(x)))
+    local static = nn.quantized.Linear.from_float(nn.Linear(20, 4), { scale = 0.25, zero_point = 7, in_scale = 0.02, in_zero_point = 128 })
+    local other = nn.quantized.Linear(20, 4, { in_scale = 1 })
+    other:load_state_dict(static:state_dict())
+    t.is_true(tide.equal(other(x), static(x)))
+    t.eq(other(x):q_zero_point(), 7)
 end)
 
 t.test("fake_quantization_trains", function()
