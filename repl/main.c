@@ -163,11 +163,14 @@ static bool give_arg(lua_State *L, int argc, char **argv, int script) {
     return false;
 }
 
-/* Shows the result and clears it. Returns -1 to go on, or the exit code. */
+/* Shows the result and clears it; where it is an error, after which no prompt follows, the ranks of
+ * a job hear of it. Returns -1 to go on, or the exit code. */
 static int finish(tide_result *r, options *o) {
     terminal_block_writes();
     int code = terminal_show(r, "tide: ");
     bool done = r->outcome != TIDE_OK;
+    if (done && r->outcome != TIDE_EXIT && !o->interactive)
+        tide_job_failed(tide_result_message(r));
     o->left = r->outcome == TIDE_EXIT;
     o->interrupted = r->outcome == TIDE_INTERRUPTED;
     tide_result_clear(r);
@@ -233,13 +236,7 @@ static int run_script(tide_session *s, const char *path, options *o) {
     if (problem)
         return 1;
     tide_session_run_file(s, path, 0, NULL, &r);
-    char why[512] = "";
-    if (r.outcome == TIDE_ERROR || r.outcome == TIDE_INTERRUPTED)
-        snprintf(why, sizeof why, "%s", tide_result_message(&r));
-    int code = finish(&r, o);
-    if (why[0])
-        tide_job_failed(why);
-    return code;
+    return finish(&r, o);
 }
 
 /* All of standard input; `shows`: as at the prompt, the last expression of a script too. */
