@@ -11,10 +11,11 @@
 
 static int fail_input(lua_State *L, int index, const td_ir_value *input, const char *name, int k) {
     char type[160], text[80];
-    return tide_error(
-        L, "%s: input %d (%s): %s expected, got %s", name, k, input->name,
-        td_ir_type_text(td_ir_simple_type((td_ir_type_kind)input->type->kind), type, sizeof type),
-        tide_describe(L, index, text, sizeof text));
+    const td_ir_type *wanted =
+        input->type->kind == TD_IR_TENSOR ? td_ir_simple_type(TD_IR_TENSOR) : input->type;
+    return tide_error(L, "%s: input %d (%s): %s expected, got %s", name, k, input->name,
+                      td_ir_type_text(wanted, type, sizeof type),
+                      tide_describe(L, index, text, sizeof text));
 }
 
 /* Of the entry of a list that is none of its type. */
@@ -120,9 +121,9 @@ static td_value read_values(lua_State *L, int index, const td_ir_value *input, c
 
 static td_value read_tuple(lua_State *L, int index, const td_ir_value *input, const char *name,
                            int k) {
-    int n = length_of(L, index, input, name, k);
+    int n = input->type->n; /* parts that are nil may be left out */
     td_ir_value part = *input;
-    if (n != input->type->n)
+    if (!lua_istable(L, index) || lua_rawlen(L, index) > (lua_Unsigned)n)
         fail_input(L, index, input, name, k);
     luaL_checkstack(L, 8, name);
     td_value *held = push_holder(L, holder_name);
@@ -145,6 +146,17 @@ static td_value read_list(lua_State *L, int index, const td_ir_value *input, con
     return (simple ? read_elements : read_values)(L, index, input, name, k);
 }
 
+/* As it lies in Lua; one that holds a NUL is boxed, since the engine's texts end there. */
+static td_value read_string(lua_State *L, int index) {
+    size_t length;
+    const char *text = lua_tolstring(L, index, &length);
+    if (strlen(text) == length)
+        return TD_STRING(text);
+    td_value *held = push_holder(L, holder_name);
+    TIDE_CHECK(L, td_box_string_new(text, (int64_t)length, held));
+    return *held;
+}
+
 /* What stands for itself, whatever is expected. */
 static td_value read_any(lua_State *L, int index, const td_ir_value *input, const char *name,
                          int k) {
@@ -158,7 +170,7 @@ static td_value read_any(lua_State *L, int index, const td_ir_value *input, cons
         return lua_isinteger(L, index) ? TD_I(lua_tointeger(L, index))
                                        : TD_F(lua_tonumber(L, index));
     case LUA_TSTRING:
-        return TD_STRING(lua_tostring(L, index));
+        return read_string(L, index);
     default:
         break;
     }
@@ -188,7 +200,7 @@ static bool has_kind(td_value *v, td_ir_type_kind kind) {
     case TD_IR_NUMBER:
         return v->kind == TD_KIND_INT || v->kind == TD_KIND_FLOAT || v->kind == TD_KIND_BOOL;
     case TD_IR_STRING:
-        return v->kind == TD_KIND_STRING;
+        return v->kind == TD_KIND_STRING || v->kind == TD_BOX_STRING;
     case TD_IR_NONE:
         return v->kind == TD_KIND_NIL;
     case TD_IR_DTYPE:
