@@ -41,7 +41,8 @@ jit.trace = declare("trace(any fn, Tensor|Tensor[] inputs, *, bool check=true, s
 jit.script = declare("script(any fn, *, str? types=nil, str? name=nil) -> ScriptFunction",
     "Compiles the Lua source of a function, or of a module's forward, with its branches and loops: a ScriptFunction of the graph. "
     .. "Parameters are tensors, or of the types that a comment on the function's head or `types` says: --: Tensor, int, float[], "
-    .. "Tensor?, (Tensor, Tensor), nil; one of nil is never given.",
+    .. "Tensor?, (Tensor, Tensor), nil; one of nil is never given. What the function reads and is no tensor (numbers, tables, a module's "
+    .. "training) is fixed; tensors are there by reference.",
     function(fn, types, name)
         check_callable("script", fn)
         local there, compiler = pcall(tide._require, "jit.compiler.compile")

@@ -471,3 +471,19 @@ t.test("types_may_be_given_beside_the_function", function()
     t.eq(y:tolist(), { 7, 7 })
     t.eq(half, 3)
 end)
+
+t.test("tuples_options_and_texts_as_inputs", function()
+    local f = tide.jit.script(function(state, k) --: (Tensor, int), int
+        local x, n = table.unpack(state)
+        return x * n + state[2] * k
+    end)
+    t.eq(f({ tide.ones(2), 3 }, 2):tolist(), { 9, 9 })
+    local g = tide.jit.script(function(x, s, mode) --: Tensor, float?, str
+        s = s or 2.0
+        if mode == "sum" then
+            return (x * s):sum()
+        end
+        return x:mean() * s
+    end)
+    t.eq({ g(tide.ones(3), nil, "sum"):item(), g(tide.ones(3), 1.5, "mean"):item() }, { 6, 1.5 })
+end)

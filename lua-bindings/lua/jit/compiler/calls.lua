@@ -83,6 +83,15 @@ local function loaded(self, closure, name)
     return self.loaded[closure]
 end
 
+-- What tide._doc says of functions, which it works out anew each time; false: nothing.
+local docs = setmetatable({}, { __mode = "k" })
+local function doc_of(fn)
+    if docs[fn] == nil then
+        docs[fn] = tide._doc(fn) or false
+    end
+    return docs[fn]
+end
+
 -- The function in Lua behind one that tide._function made.
 local function declared_in_lua(fn)
     for k = 1, 8 do
@@ -120,7 +129,7 @@ local function read_arguments(self, doc, arguments)
 end
 
 local function call_declared(self, fn, inner, arguments, node)
-    local doc = tide._doc(fn)
+    local doc = doc_of(fn)
     local s = schema.read(doc.signature)
     s.called = doc.name
     local given = schema.arrange(s, arguments, self:reader(s.called))
@@ -181,7 +190,7 @@ local function call_host(self, fn, arguments, node, wanted)
     if method then
         return self:call_method(method, arguments, node)
     end
-    local doc = tide._doc(fn)
+    local doc = doc_of(fn)
     if doc and doc.family then
         return self:operator(doc.name, arguments)
     end

@@ -143,6 +143,19 @@ local function text_of_shape(self, v)
         function() return self.const ")" end))
 end
 
+local DTYPES = { "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
+    "complex128" }
+
+-- The name of a dtype, found among all.
+local function text_of_dtype(self, v, k)
+    local name = DTYPES[k]
+    if k == #DTYPES then
+        return self.const("tide." .. name)
+    end
+    local is = self.g:node("aten::__is__", { v, self.g:constant("dtype", name) }, { "bool" })
+    return self:choose(is, function() return self.const("tide." .. name) end, function() return text_of_dtype(self, v, k + 1) end)
+end
+
 local function text_of(self, v)
     v = self:resolve(v)
     local t = self:type_of(v)
@@ -154,8 +167,10 @@ local function text_of(self, v)
         return self.const(tostring(v.v))
     elseif v.kind == "value" and v.shape then
         return text_of_shape(self, v)
-    elseif t == "dtype" or t == "Device" then
-        self:fail "the text of a dtype or device that is known only when the graph runs"
+    elseif t == "dtype" then
+        return text_of_dtype(self, v, 1)
+    elseif t == "Device" then
+        self:fail "the text of a device that is known only when the graph runs"
     elseif t and (types.is_number(t) or t == "bool" or types.inner(t)) then
         return (self.g:node("aten::str", { self:value(v) }, { "str" }))
     end

@@ -405,6 +405,15 @@ end
 --- operator(name, arguments [, inplace]): a call of an operator as Lua writes it; a list of its results.
 function Compiler:operator(name, arguments, inplace)
     local s = schema.operator(name)
+    local form = self.forms[s.name]
+    if form then
+        local results, other
+        arguments, other, results = form(self, arguments)
+        if results then
+            return results
+        end
+        s = other and schema.operator(other) or s
+    end
     s.called = inplace and name .. "_" or name
     local given, common = schema.arrange(s, arguments, self:reader(s.called))
     for option, v in pairs(common) do
