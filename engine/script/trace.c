@@ -23,6 +23,7 @@ struct td_trace {
     td_map tensors; /* of seen */
     seen *all;
     void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place);
+    td_ir_value *(*stranger)(void *ctx, td_trace *t, td_tensor *x);
     void *ctx;
     td_status failed; /* of what can't be recorded; its message */
     char why[256];
@@ -38,8 +39,7 @@ static seen *find(const td_trace *t, const td_tensor *x) {
     return td_map_find(&t->tensors, td_hash_address(x), is_of, x);
 }
 
-/* From here on the tensor is that value. */
-static void remember(td_trace *t, td_tensor *x, td_ir_value *value) {
+void td_trace_name(td_trace *t, td_tensor *x, td_ir_value *value) {
     seen *s = find(t, x);
     if (!s) {
         s = td_ir_alloc(t->graph, sizeof *s);
@@ -53,18 +53,40 @@ static void remember(td_trace *t, td_tensor *x, td_ir_value *value) {
     s->value = value;
 }
 
-static td_ir_value *value_of(td_trace *t, td_tensor *x) {
+td_ir_value *td_trace_value(td_trace *t, td_tensor *x) {
     seen *s = find(t, x);
     if (s)
         return s->value;
-    td_ir_value *value = td_ir_add_constant(t->graph->block, TD_T(x));
-    remember(t, x, value);
+    td_ir_value *value = t->stranger ? t->stranger(t->ctx, t, x)
+                                     : td_ir_add_constant(t->graph->block, TD_T(x));
+    td_trace_name(t, x, value);
     return value;
+}
+
+td_tensor *td_trace_tensor(const td_trace *t, const td_ir_value *value) {
+    for (const seen *s = t->all; s; s = s->next)
+        if (s->value == value)
+            return s->tensor;
+    return NULL;
+}
+
+static bool same_place(const td_tensor *a, const td_tensor *b) {
+    return a->storage == b->storage && a->data == b->data && a->dtype == b->dtype &&
+           td_tensor_same_shape(a, b) &&
+           !memcmp(a->strides, b->strides, sizeof *a->strides * (size_t)a->ndim);
+}
+
+td_ir_value *td_trace_value_like(const td_trace *t, const td_tensor *x) {
+    td_ir_value *first = NULL; /* what was seen last stands first */
+    for (const seen *s = t->all; s; s = s->next)
+        if (same_place(s->tensor, x))
+            first = s->value;
+    return first;
 }
 
 /* ---- arguments ---- */
 
-static void refuse(td_trace *t, const char *why) {
+void td_trace_refuse(td_trace *t, const char *why) {
     if (t->failed)
         return;
     t->failed = TD_EVALUE;
@@ -73,7 +95,7 @@ static void refuse(td_trace *t, const char *why) {
 
 /* A tensor; one of indices that count from 1 as they are from 0. */
 static td_ir_value *add_tensor(td_trace *t, td_tensor *x, bool from_one) {
-    td_ir_value *value = x ? value_of(t, x) : td_ir_add_constant(t->graph->block, TD_NIL);
+    td_ir_value *value = x ? td_trace_value(t, x) : td_ir_add_constant(t->graph->block, TD_NIL);
     if (!from_one || !value)
         return value;
     td_ir_node *node = td_ir_append(t->graph->block, TD_IR_OPERATOR, 1, &value, 1, &value->type);
@@ -105,7 +127,7 @@ static td_ir_value *add_argument(td_trace *t, const td_value *v) {
     if (v->kind == TD_KIND_TENSORS)
         return add_list(t, v);
     if (v->kind == TD_KIND_GENERATOR) {
-        refuse(t, "a call draws from a generator of its own: no graph can hold that");
+        td_trace_refuse(t, "a call draws from a generator of its own: no graph can hold that");
         return td_ir_add_constant(t->graph->block, TD_NIL);
     }
     return td_ir_add_constant(t->graph->block, *v);
@@ -124,25 +146,25 @@ static void name_results(td_trace *t, td_call *call, td_ir_node *node) {
                                                 node->outputs, call->nlist, types)
                                  : NULL;
         for (int k = 0; each && k < call->nlist; k++)
-            remember(t, call->list[k], each->outputs[k]);
+            td_trace_name(t, call->list[k], each->outputs[k]);
         return;
     }
     for (int k = 0; k < node->noutputs; k++)
         if (call->out[k])
-            remember(t, call->out[k], node->outputs[k]);
+            td_trace_name(t, call->out[k], node->outputs[k]);
 }
 
 /* What out= was given holds the results from here on. */
 static void add_copies(td_trace *t, td_call *call, td_ir_value *const *results) {
     for (int k = 0; k < call->ngiven; k++) {
-        td_ir_value *values[2] = {value_of(t, call->given[k]), results[k]};
+        td_ir_value *values[2] = {td_trace_value(t, call->given[k]), results[k]};
         const td_ir_type *type = td_ir_type_of_tensor(t->graph, call->given[k]);
         td_ir_node *copy =
             td_ir_append(t->graph->block, TD_IR_OPERATOR, TD_OP(copy_)->nparams, values, 1, &type);
         if (!copy)
             return;
         copy->op = TD_OP(copy_);
-        remember(t, call->given[k], copy->outputs[0]);
+        td_trace_name(t, call->given[k], copy->outputs[0]);
     }
 }
 
@@ -186,25 +208,29 @@ static td_ir_node *add_node(td_trace *t, const td_op *op, const td_call *call,
 
 /* ---- calls ---- */
 
-static td_status run_call(const td_dispatcher *self, td_call *call) {
-    td_trace *t = (td_trace *)self;
-    const td_op *op = call->op; /* the one that was asked for, of which a variant may run */
+void td_trace_add_call(td_trace *t, const td_op *op, td_call *call) {
     td_ir_value *arguments[TD_MAX_PARAMS];
-    td_modes_current.dispatcher = NULL; /* a composite is one node */
-    td_status status = td_op_run(call);
-    td_modes_current.dispatcher = self;
-    if (status || t->graph->failed)
-        return status;
+    if (t->graph->failed)
+        return;
     for (int k = 0; k < op->nparams; k++)
         arguments[k] = add_argument(t, &call->args[k]);
     td_ir_node *node = add_node(t, op, call, arguments);
     if (!node)
-        return TD_OK; /* td_trace_end says so */
+        return; /* td_trace_status says so */
     if (call->ngiven && !call->inplace)
         add_copies(t, call, node->outputs);
     else
         name_results(t, call, node);
-    return TD_OK;
+}
+
+static td_status run_call(const td_dispatcher *self, td_call *call) {
+    const td_op *op = call->op;         /* the one that was asked for, of which a variant may run */
+    td_modes_current.dispatcher = NULL; /* a composite is one node */
+    td_status status = td_op_run(call);
+    td_modes_current.dispatcher = self;
+    if (status == TD_OK)
+        td_trace_add_call((td_trace *)self, op, call);
+    return status;
 }
 
 /* ---- begin and end ---- */
@@ -217,26 +243,45 @@ static void free_trace(td_trace *t) {
     td_free(t);
 }
 
-td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *names,
-                         void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place), void *ctx,
-                         td_trace **out) {
+td_status td_trace_new(td_ir_value *(*stranger)(void *ctx, td_trace *t, td_tensor *x), void *ctx,
+                       td_trace **out) {
     *out = NULL;
-    if (td_modes_current.dispatcher)
-        return td_fail(TD_EVALUE, "calls are being recorded already: one trace at a time");
     td_trace *t = td_calloc(1, sizeof *t);
     if (!t || !(t->graph = td_ir_graph_new())) {
         td_free(t);
         return td_fail(TD_ENOMEM, "out of memory for a graph");
     }
+    t->stranger = stranger;
+    t->ctx = ctx;
+    *out = t;
+    return TD_OK;
+}
+
+td_ir_graph *td_trace_graph(const td_trace *t) {
+    return t->graph;
+}
+
+td_status td_trace_status(const td_trace *t) {
+    return t->failed ? td_fail(t->failed, "%s", t->why) : td_ir_status(t->graph);
+}
+
+td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *names,
+                         void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place), void *ctx,
+                         td_trace **out) {
+    td_trace *t;
+    *out = NULL;
+    if (td_modes_current.dispatcher)
+        return td_fail(TD_EVALUE, "calls are being recorded already: one trace at a time");
+    td_status status = td_trace_new(NULL, ctx, &t);
+    if (status)
+        return status;
     t->dispatcher.call = run_call;
     t->place = place;
-    t->ctx = ctx;
-    td_status status = TD_OK;
     for (int k = 0; k < n && status == TD_OK; k++) {
         if (find(t, inputs[k]))
             status = td_fail(TD_EVALUE, "input %d stands twice among the inputs", k + 1);
         else
-            remember(t, inputs[k],
+            td_trace_name(t, inputs[k],
                      td_ir_add_input(t->graph->block, td_ir_type_of_tensor(t->graph, inputs[k]),
                                      names ? names[k] : NULL));
     }
@@ -263,12 +308,10 @@ td_status td_trace_end(td_trace *t, int n, td_tensor *const *outputs, td_ir_grap
     *out = NULL;
     td_ir_value **values = td_ir_alloc(t->graph, sizeof *values * (size_t)(n ? n : 1));
     for (int k = 0; values && k < n; k++)
-        values[k] = value_of(t, outputs[k]);
+        values[k] = td_trace_value(t, outputs[k]);
     if (values)
         td_ir_set_outputs(t->graph->block, n, values);
-    td_status status = td_ir_status(t->graph);
-    if (status == TD_OK && t->failed)
-        status = td_fail(t->failed, "%s", t->why);
+    td_status status = td_trace_status(t);
     if (status == TD_OK)
         *out = td_ir_graph_retain(t->graph);
     td_trace_abandon(t);
