@@ -1,7 +1,7 @@
 # Compiler flags that every room shares.
 add_library(tide_flags INTERFACE)
 target_compile_options(tide_flags INTERFACE
-    -Wall -Wextra -Wshadow -Wpointer-arith -Wswitch-enum
+    -Wall -Wextra -Wshadow -Wundef -Wpointer-arith -Wswitch-enum
     $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
     -fno-math-errno -ffp-contract=off -fno-semantic-interposition -fno-plt
     $<$<BOOL:${TIDE_WERROR}>:-Werror>)

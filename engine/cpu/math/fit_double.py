@@ -164,6 +164,8 @@ def print_octaves():
 #ifndef TD_CPU_MATH_TABLES_VEC_DOUBLE_OCTAVES_H
 #define TD_CPU_MATH_TABLES_VEC_DOUBLE_OCTAVES_H
 
+#include "engine/cpu/math/table_form.h"
+
 /* clang-format off */""")
     print_units("dtanh", mp.tanh, mpf("20.02") / 15, DTANH_DEGREE, 1)
     print_units("derf", mp.erf, mpf("0.408"), DERF_DEGREE, 2)
@@ -180,6 +182,8 @@ def main():
     print("""/* vec_double_pieces.h: made by fit_double.py, which says what it holds; not to be edited. */
 #ifndef TD_CPU_MATH_TABLES_VEC_DOUBLE_PIECES_H
 #define TD_CPU_MATH_TABLES_VEC_DOUBLE_PIECES_H
+
+#include "engine/cpu/math/table_form.h"
 
 /* clang-format off */""")
     narrow = mp.log(2) / (2 * ENTRIES)

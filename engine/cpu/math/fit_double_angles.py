@@ -79,6 +79,8 @@ def main():
 #ifndef TD_CPU_MATH_TABLES_VEC_DOUBLE_ANGLE_PIECES_H
 #define TD_CPU_MATH_TABLES_VEC_DOUBLE_ANGLE_PIECES_H
 
+#include "engine/cpu/math/table_form.h"
+
 /* clang-format off */""")
     print_parts("dsine_step", "pi / 8 in parts", step_parts(eighth))
     print_table("dsine", "sin(k pi / 8), cos(k pi / 8), what rounding took from both", turn(eighth), mp.eps)

@@ -206,6 +206,8 @@ def main():
 #ifndef TD_CPU_MATH_TABLES_VEC_WIDE_PIECES_H
 #define TD_CPU_MATH_TABLES_VEC_WIDE_PIECES_H
 
+#include "engine/cpu/math/table_form.h"
+
 /* clang-format off */""")
     LAST = mpf(ENTRIES - 1)
     print(f"\n#define TD_ERFCX_C {float(ERFCX_C)}")

@@ -9,26 +9,10 @@
 #ifndef TD_CPU_MATH_VEC_DOUBLE_H
 #define TD_CPU_MATH_VEC_DOUBLE_H
 
-#include "engine/cpu/vectors/vec_across.h"
-
-/* TD_TABLES_BY_ROWS: 16 numbers are looked up at once. TD_SCALES: an instruction multiplies by
- * powers of two. */
-#if defined(TD_ISA_avx512)
-#define TD_TABLES_BY_ROWS 1
-#define TD_SCALES         1
-#define TD_EXP_BY_TABLE_D 1
-#else
-#define TD_TABLES_BY_ROWS 0
-#define TD_SCALES         0
-#if defined(TD_ISA_avx2)
-#define TD_EXP_BY_TABLE_D 1
-#else
-#define TD_EXP_BY_TABLE_D 0
-#endif
-#endif
-
+#include "engine/cpu/math/table_form.h"
 #include "engine/cpu/math/tables/vec_double_octaves.h"
 #include "engine/cpu/math/tables/vec_double_pieces.h"
+#include "engine/cpu/vectors/vec_across.h"
 #include "engine/cpu/vectors/vec_fma.h"
 
 /* ---- polynomials by interval ---- */

@@ -18,13 +18,13 @@ typedef A NAME(totals) __attribute__((vector_size(NAME(side) * sizeof(A))));
 typedef C NAME(some) __attribute__((vector_size(NAME(most) * sizeof(C))));
 typedef __typeof__((NAME(some)){0} < (NAME(some)){0}) NAME(choice);
 
-#if PLAIN
+#ifdef PLAIN
 #define LOAD_ELEMENTS(n, type)                                                                     \
     typedef T elements __attribute__((vector_size(n * sizeof(T))));                                \
     elements e;                                                                                    \
     memcpy(&e, from, sizeof e);                                                                    \
     *v = __builtin_convertvector(e, type);
-#elif WORDS
+#elif defined WORDS
 #define LOAD_ELEMENTS(n, type)                                                                     \
     typedef uint16_t elements __attribute__((vector_size(n * sizeof(uint16_t))));                  \
     typedef uint32_t words __attribute__((vector_size(n * sizeof(uint32_t))));                     \
@@ -48,7 +48,7 @@ static inline void NAME(load_some)(NAME(some) * v, const T *from) {
 #undef LOAD_ELEMENTS
 
 /* (The compiler widens floats by halves of a vector.) */
-#if SINGLE
+#ifdef SINGLE
 #define WIDENED(v)     (NAME(totals)) vd_of_floats((vf_half)(v))
 #define NARROWED(v, t) (t) vd_to_floats((vd)(v))
 #else
@@ -87,7 +87,7 @@ static inline void NAME(store_totals)(T *to, const NAME(totals) * from,
         sums *= share->inverse;
     else if (share->by != 1)
         sums /= share->by;
-#if PLAIN
+#ifdef PLAIN
     typedef T elements __attribute__((vector_size(NAME(side) * sizeof(T))));
     elements e = NARROWED(sums, elements);
     memcpy(to, &e, sizeof e);
@@ -98,7 +98,7 @@ static inline void NAME(store_totals)(T *to, const NAME(totals) * from,
 }
 
 static inline void NAME(store_some)(T *to, const NAME(some) * v) {
-#if PLAIN
+#ifdef PLAIN
     typedef T elements __attribute__((vector_size(NAME(most) * sizeof(T))));
     elements e = __builtin_convertvector(*v, elements);
     memcpy(to, &e, sizeof e);

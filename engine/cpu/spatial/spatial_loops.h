@@ -468,7 +468,7 @@ static void NAME(max_block)(T *restrict y, int64_t *restrict places, const T *re
 #if FLOATS
 /* The elements at even and at odd places of 2 * n, as the block's values, and values that are
  * elements back. */
-#if WORDS /* an element is the upper half of its C, so that two are a word */
+#ifdef WORDS /* an element is the upper half of its C, so that two are a word */
 #define LOAD_PAIRS(n, p, even, odd)                                                                \
     do {                                                                                           \
         words w;                                                                                   \

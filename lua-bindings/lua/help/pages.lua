@@ -1,5 +1,7 @@
 -- help/pages.lua: what help shows of what is no function, by name: a page is text for a person, with inputs (> ...) as one
 -- types them at the prompt, and what these show up to the next blank line; a test types them all.
+local tide = ...
+
 local TEXTS = [==[
 ## nn.Module
 A network of your own is a class: nn.class(name) makes it, init makes its
@@ -444,18 +446,36 @@ but dense and COO, torch.distributed, worker processes (workers are threads:
 unsigned integers but uint8.
 ]==]
 
-local pages, lines = {}, nil
-for line in string.gmatch(TEXTS, "([^\n]*)\n") do
-    local name = string.match(line, "^## (%S+)$")
-    if name then
-        lines = {}
-        pages[name] = lines
-    else
-        lines[#lines + 1] = line
+local pages = {}
+
+-- Puts the pages of a text, each under a line "## NAME", under their names, and returns these in their order.
+local function add_pages(text)
+    local order, lines = {}, nil
+    for line in string.gmatch(text, "([^\n]*)\n") do
+        local name = string.match(line, "^## (%S+)$")
+        if name then
+            lines = {}
+            pages[name], order[#order + 1] = lines, name
+        else
+            lines[#lines + 1] = line
+        end
     end
+    for _, name in ipairs(order) do
+        pages[name] = table.concat(pages[name], "\n")
+    end
+    return order
 end
-for name, list in pairs(pages) do
-    pages[name] = table.concat(list, "\n")
+
+-- The page that lists the questions of the cookbook.
+local function contents(order)
+    local lines = {}
+    for k, name in ipairs(order) do
+        lines[k] = string.format("  ?%-26s %s", name, string.match(pages[name], "^[^\n]*"))
+    end
+    return "What people ask, each with an answer that can be typed; /words finds them too.\n\n" .. table.concat(lines, "\n") .. "\n"
 end
+
+add_pages(TEXTS)
+pages.cookbook = contents(add_pages(tide._require "help/cookbook.txt"))
 
 return pages

@@ -26,7 +26,7 @@ local function run(code)
 end
 
 local first = {
-    linear = "local x, m = tide.randn(64, 64), tide.nn.Linear(64, 64)", conv = "local x, w = tide.randn(2, 3, 16, 16), tide.randn(4, 3, 3, 3)",
+    linear = "local x, m = tide.randn(96, 96), tide.nn.Linear(96, 96)", conv = "local x, w = tide.randn(2, 3, 16, 16), tide.randn(4, 3, 3, 3)",
     svd = "local x = tide.randn(8, 8)", bmm = "local x = tide.randn(4, 40, 40)", none = "local x = tide.randn(100)",
 }
 local calls = { linear = "m(x)", conv = "tide.conv2d(x, w)", svd = "tide.linalg.svd(x)", bmm = "x:bmm(x)", none = "x:exp()" }
@@ -56,7 +56,7 @@ end)
 
 t.test("shares_are_without_loading", function()
     local text = run [[
-        local x, m = tide.randn(64, 64), tide.nn.Linear(64, 64)
+        local x, m = tide.randn(96, 96), tide.nn.Linear(96, 96)
         print(tide.profiler.profile(function() for _ = 1, 3 do m(x) end end))]]
     local sum = 0
     for row in text:gmatch("[^\n]+") do

@@ -3,6 +3,8 @@
 #ifndef TD_CPU_MATH_TABLES_VEC_DOUBLE_ANGLE_PIECES_H
 #define TD_CPU_MATH_TABLES_VEC_DOUBLE_ANGLE_PIECES_H
 
+#include "engine/cpu/math/table_form.h"
+
 /* clang-format off */
 
 /* pi / 8 in parts */

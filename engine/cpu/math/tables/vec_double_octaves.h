@@ -2,6 +2,8 @@
 #ifndef TD_CPU_MATH_TABLES_VEC_DOUBLE_OCTAVES_H
 #define TD_CPU_MATH_TABLES_VEC_DOUBLE_OCTAVES_H
 
+#include "engine/cpu/math/table_form.h"
+
 /* clang-format off */
 
 #define TD_DTANH_UNIT 1.3346666666666667

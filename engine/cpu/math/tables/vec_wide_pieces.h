@@ -2,6 +2,8 @@
 #ifndef TD_CPU_MATH_TABLES_VEC_WIDE_PIECES_H
 #define TD_CPU_MATH_TABLES_VEC_WIDE_PIECES_H
 
+#include "engine/cpu/math/table_form.h"
+
 /* clang-format off */
 
 #define TD_ERFCX_C 2.0
