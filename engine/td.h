@@ -46,6 +46,11 @@
 #include "engine/ops/index/index.h"
 #include "engine/ops/language/schema.h"
 #include "engine/ops/op.h"
+#include "engine/script/boxes.h"
+#include "engine/script/function.h"
 #include "engine/script/ir.h"
+#include "engine/script/passes/passes.h"
+#include "engine/script/scalars.h"
+#include "engine/script/trace.h"
 
 #endif

@@ -41,7 +41,8 @@ void td_ir_graph_release(td_ir_graph *g) {
         return;
     for (td_ir_node *node = g->made; node; node = node->made) {
         td_release(td_arg_tensor(node->constant));
-        td_ir_graph_release(node->subgraph);
+        if (node->subgraph != g)
+            td_ir_graph_release(node->subgraph);
     }
     td_ir_free_memory(g);
     td_map_clear(&g->names);
@@ -136,8 +137,20 @@ const char *td_ir_kind_name(td_ir_kind kind) {
                                                    [TD_IR_LIST_UNPACK] = "prim::ListUnpack",
                                                    [TD_IR_TUPLE_CONSTRUCT] = "prim::TupleConstruct",
                                                    [TD_IR_TUPLE_UNPACK] = "prim::TupleUnpack",
-                                                   [TD_IR_FUSION_GROUP] = "prim::FusionGroup"};
+                                                   [TD_IR_FUSION_GROUP] = "prim::FusionGroup",
+                                                   [TD_IR_SCALAR] = "aten::",
+                                                   [TD_IR_TUPLE_INDEX] = "prim::TupleIndex",
+                                                   [TD_IR_CAST] = "prim::unchecked_cast",
+                                                   [TD_IR_RAISE] = "prim::RaiseException",
+                                                   [TD_IR_PRINT] = "prim::Print",
+                                                   [TD_IR_CALL] = "prim::CallFunction",
+                                                   [TD_IR_FORK] = "prim::fork",
+                                                   [TD_IR_HOST_CALL] = "prim::HostCall"};
     return names[kind];
+}
+
+bool td_ir_kind_has_graph(td_ir_kind kind) {
+    return kind == TD_IR_FUSION_GROUP || kind == TD_IR_CALL || kind == TD_IR_FORK;
 }
 
 static td_ir_value *new_value(td_ir_block *block, td_ir_node *node, const td_ir_type *type,

@@ -23,6 +23,7 @@
 #define TD_SCRIPT_IR_H
 
 #include "engine/core/map.h"
+#include "engine/core/memory.h"
 #include "engine/ops/op.h"
 
 typedef struct td_ir_graph td_ir_graph;
@@ -30,6 +31,7 @@ typedef struct td_ir_block td_ir_block;
 typedef struct td_ir_node td_ir_node;
 typedef struct td_ir_value td_ir_value;
 typedef struct td_ir_type td_ir_type;
+typedef struct td_scalar td_scalar; /* scalars.h */
 
 /* ---- types ---- */
 
@@ -97,11 +99,23 @@ typedef enum td_ir_kind {
     TD_IR_TUPLE_CONSTRUCT, /* (parts...) -> tuple */
     TD_IR_TUPLE_UNPACK,    /* (tuple) -> parts... */
     TD_IR_FUSION_GROUP,    /* (inputs...) -> outputs... of a graph of its own, run as one kernel */
+    TD_IR_SCALAR,          /* aten::NAME of scalars.def */
+    TD_IR_TUPLE_INDEX,     /* (tuple, constant int from 0) -> part */
+    TD_IR_CAST,            /* (value) -> the same value of another type, which it must be of */
+    TD_IR_RAISE,           /* (string): the run fails with this message */
+    TD_IR_PRINT,           /* (anything...): a line for the host */
+    TD_IR_CALL,            /* (inputs...) -> outputs... of a graph of its own */
+    TD_IR_FORK,            /* (inputs...) -> Future of what a graph of its own gives, which runs on
+                              another thread: its only output, or a tuple of all */
+    TD_IR_HOST_CALL,       /* (inputs...) -> outputs... of a function of the host's */
     TD_IR_KINDS
 } td_ir_kind;
 
-/* "prim::If"; of TD_IR_OPERATOR "aten::". */
+/* "prim::If"; of TD_IR_OPERATOR and TD_IR_SCALAR "aten::". Those that have a graph of their own are
+ * printed with its number: prim::FusionGroup_0, prim::CallFunction_1, prim::fork_2. */
 const char *td_ir_kind_name(td_ir_kind kind);
+/* Has a node of this kind a graph of its own? */
+bool td_ir_kind_has_graph(td_ir_kind kind);
 
 /* Where in a source text. */
 typedef struct td_ir_place {
@@ -128,16 +142,19 @@ struct td_ir_value {
 
 struct td_ir_node {
     td_ir_node *previous, *next;
-    td_ir_block *block; /* NULL: in none now */
-    uint8_t kind;       /* td_ir_kind */
-    bool inplace;       /* of an operator: its form NAME_ */
-    const td_op *op;    /* of an operator */
+    td_ir_block *block;      /* NULL: in none now */
+    uint8_t kind;            /* td_ir_kind */
+    bool inplace;            /* of an operator: its form NAME_ */
+    const td_op *op;         /* of an operator */
+    const td_scalar *scalar; /* of TD_IR_SCALAR */
+    int id;                  /* of TD_IR_HOST_CALL: which function, prim::HostCall[id=3] */
     int ninputs, noutputs, nblocks;
     td_ir_value **inputs, **outputs;
     td_ir_block **blocks;
     td_value constant; /* of TD_IR_CONSTANT: NIL, a number, a bool, a string, a dtype, a device, a
                           list of numbers, or a tensor, which it holds */
-    td_ir_graph *subgraph; /* of TD_IR_FUSION_GROUP: a reference */
+    td_ir_graph *subgraph; /* of a kind that has a graph: a reference, but to the node's own graph,
+                              which a function has that calls itself */
     td_ir_place place;
     td_ir_node *made; /* the node made before it in its graph */
 };
@@ -200,8 +217,15 @@ bool td_ir_sees(const td_ir_node *node, const td_ir_value *value);
 
 /* The printed form: new, from td_malloc, ends with a line end; NULL: out of memory. */
 char *td_ir_print(const td_ir_graph *g);
+/* The same, with constant tensors by number, prim::Constant[tensor=0](): each goes into the list,
+ * which the caller begins empty (of td_tensor *, borrowed from the graph) and clears. NULL: out of
+ * memory. */
+char *td_ir_print_with(const td_ir_graph *g, td_list *tensors);
 /* The graph of a printed form, new. EVALUE names line, column and what is wrong there; ENOMEM. */
 td_status td_ir_parse(const char *text, td_ir_graph **out) TD_MUST_CHECK;
+/* The same of a text that numbers constant tensors: those of this table, which are held. */
+td_status td_ir_parse_with(const char *text, int ntensors, td_tensor *const *tensors,
+                           td_ir_graph **out) TD_MUST_CHECK;
 /* Does everything hold that this header says: values are seen where they are read, uses are
  * complete, blocks and types fit their nodes? EINTERNAL names the node and why. */
 td_status td_ir_verify(const td_ir_graph *g) TD_MUST_CHECK;

@@ -189,6 +189,14 @@ static td_status check_kind(const td_ir_node *node) {
         return check_parts(node, false);
     case TD_IR_FUSION_GROUP:
         return check_group(node);
+    case TD_IR_SCALAR:
+    case TD_IR_TUPLE_INDEX:
+    case TD_IR_CAST:
+    case TD_IR_RAISE:
+    case TD_IR_PRINT:
+    case TD_IR_CALL:
+    case TD_IR_FORK:
+    case TD_IR_HOST_CALL:
     case TD_IR_KINDS:
         break;
     }

@@ -456,6 +456,14 @@ static td_status run_step(const step *s, td_value *registers) {
         return run_group(s, registers);
     case TD_IR_TUPLE_CONSTRUCT:
     case TD_IR_TUPLE_UNPACK:
+    case TD_IR_SCALAR:
+    case TD_IR_TUPLE_INDEX:
+    case TD_IR_CAST:
+    case TD_IR_RAISE:
+    case TD_IR_PRINT:
+    case TD_IR_CALL:
+    case TD_IR_FORK:
+    case TD_IR_HOST_CALL:
     case TD_IR_KINDS:
         break;
     }

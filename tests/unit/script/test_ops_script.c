@@ -2,7 +2,7 @@
  * bit: values, writes, views, lists, gradients; on other sizes than they were traced with, from
  * several threads, and where memory runs out. */
 #include "engine/autograd/autograd.h"
-#include "engine/script/passes.h"
+#include "engine/script/passes/passes.h"
 #include "engine/script/run.h"
 #include "engine/script/trace.h"
 #include "engine/td.h"
@@ -181,9 +181,9 @@ static td_script *make_script(function fn, td_tensor *x[3], bool fuse) {
     td_ir_graph *g = trace(fn, x);
     td_status status = g ? TD_OK : td_error_code();
     if (status == TD_OK && fuse)
-        status = td_pass_fuse(g);
+        status = td_pass_run(g, td_pass_find("fuse"), NULL, NULL);
     if (status == TD_OK)
-        status = td_pass_dead(g);
+        status = td_pass_run(g, td_pass_find("dead"), NULL, NULL);
     if (status == TD_OK)
         status = td_script_new(g, &s);
     td_ir_graph_release(g);
@@ -259,7 +259,7 @@ TEST(a_graph_prints_as_torchscript_does) {
     td_tensor *x[3];
     make_three(TD_F32, 2, 3, x);
     td_ir_graph *g = trace(chain, x);
-    REQUIRE(g != NULL && td_pass_fuse(g) == TD_OK);
+    REQUIRE(g != NULL && td_pass_run(g, td_pass_find("fuse"), NULL, NULL) == TD_OK);
     char *text = td_ir_print(g);
     CHECK_CONTAINS(text, "prim::FusionGroup_0(%x, %y, %z)");
     CHECK_CONTAINS(text, "with prim::FusionGroup_0 = graph(%x : Float(2, 3, strides=[3, 1], "

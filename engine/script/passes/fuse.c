@@ -1,11 +1,15 @@
-/* pass_fuse.c: runs of pointwise operators become groups.
+/* fuse.c: pointwise operators that make one shape become groups.
  *
- * A run is of nodes that follow one another, so nothing is reordered; what keeps them apart and
- * could stand before (constants) is moved there first.
+ * A group is a run of nodes, which need not be neighbours: one that stands further on joins where
+ * it can be moved up to the others, past nodes that it doesn't read, that don't write what it
+ * reads, and whose errors it can't come before. Constants are moved up first.
  */
 #include "engine/core/memory.h"
 #include "engine/script/kernel.h"
-#include "engine/script/passes.h"
+#include "engine/script/passes/alias.h"
+#include "engine/script/passes/copy.h"
+#include "engine/script/passes/fails.h"
+#include "engine/script/passes/passes.h"
 
 #include <string.h>
 
@@ -74,69 +78,41 @@ static bool leaves(const run *r, const td_ir_value *value) {
 
 /* ---- a group's graph ---- */
 
-typedef struct copied {
-    const td_ir_value *from[MOST_NODES * TD_MAX_PARAMS];
-    td_ir_value *to[MOST_NODES * TD_MAX_PARAMS];
-    int n;
-} copied;
-
-static td_ir_value *find_copy(const copied *c, const td_ir_value *value) {
-    for (int k = 0; k < c->n; k++)
-        if (c->from[k] == value)
-            return c->to[k];
-    return NULL;
-}
-
-static td_ir_value *add_copy(copied *c, const td_ir_value *from, td_ir_value *to) {
-    c->from[c->n] = from;
-    c->to[c->n++] = to;
-    return to;
-}
-
-static void copy_node(td_ir_graph *g, copied *c, const td_ir_node *node) {
-    td_ir_value *inputs[TD_MAX_PARAMS];
-    for (int k = 0; k < node->ninputs; k++) {
-        td_ir_value *value = node->inputs[k];
-        inputs[k] = find_copy(c, value);
-        if (!inputs[k]) /* a number, for nothing else is neither input nor made here */
-            inputs[k] = add_copy(c, value, td_ir_add_constant(g->block, value->node->constant));
-    }
-    const td_ir_type *type = td_ir_type_copy(g, node->outputs[0]->type);
-    td_ir_node *copy = td_ir_append(g->block, TD_IR_OPERATOR, node->ninputs, inputs, 1, &type);
-    if (!copy)
-        return;
-    copy->op = node->op;
-    copy->place = node->place;
-    copy->place.file =
-        td_ir_text(g, node->place.file, node->place.file ? strlen(node->place.file) : 0);
-    td_ir_set_name(g, copy->outputs[0], node->outputs[0]->name);
-    add_copy(c, node->outputs[0], copy->outputs[0]);
+/* Constants are the group's own: nothing else is neither input nor made in the run. */
+static void copy_member(td_copier *c, const td_ir_node *node) {
+    for (int k = 0; k < node->ninputs; k++)
+        if (!td_copier_get(c, node->inputs[k]))
+            td_copier_set(c, node->inputs[k],
+                          td_ir_add_constant(c->graph->block, node->inputs[k]->node->constant));
+    (void)td_copier_copy(c, c->graph->block, node);
 }
 
 static td_ir_graph *make_graph(const run *r, int nout, td_ir_value *const *leaving) {
     td_ir_value *outputs[MOST_ENDS];
-    td_ir_graph *g = td_ir_graph_new();
-    copied *c = td_calloc(1, sizeof *c);
-    for (int k = 0; g && c && k < r->ninputs; k++)
-        add_copy(
-            c, r->inputs[k],
-            td_ir_add_input(g->block, td_ir_type_copy(g, r->inputs[k]->type), r->inputs[k]->name));
-    for (int k = 0; g && c && k < r->n; k++)
-        copy_node(g, c, r->nodes[k]);
-    for (int k = 0; g && c && k < nout; k++)
-        outputs[k] = find_copy(c, leaving[k]);
-    if (g && c)
-        td_ir_set_outputs(g->block, nout, outputs);
-    bool whole = g && c && !g->failed;
-    td_free(c);
-    if (!whole)
-        td_ir_graph_release(g);
-    return whole ? g : NULL;
+    td_copier c = {.graph = td_ir_graph_new()};
+    if (!c.graph)
+        return NULL;
+    for (int k = 0; k < r->ninputs; k++)
+        td_copier_set(&c, r->inputs[k],
+                      td_ir_add_input(c.graph->block, td_ir_type_copy(c.graph, r->inputs[k]->type),
+                                      r->inputs[k]->name));
+    for (int k = 0; k < r->n && !c.graph->failed; k++)
+        copy_member(&c, r->nodes[k]);
+    for (int k = 0; k < nout; k++)
+        outputs[k] = td_copier_get(&c, leaving[k]);
+    if (!c.graph->failed)
+        td_ir_set_outputs(c.graph->block, nout, outputs);
+    td_copier_clear(&c);
+    if (c.graph->failed) {
+        td_ir_graph_release(c.graph);
+        return NULL;
+    }
+    return c.graph;
 }
 
 /* ---- rewriting ---- */
 
-static td_status make_group(td_ir_graph *g, const run *r) {
+static td_status make_group(td_ir_graph *g, const run *r, td_pass_note *note) {
     td_ir_value *leaving[MOST_NODES];
     const td_ir_type *types[MOST_NODES];
     td_ir_node *last = r->nodes[r->n - 1], *next = last->next;
@@ -158,6 +134,7 @@ static td_status make_group(td_ir_graph *g, const run *r) {
         return td_ir_status(g);
     }
     group->subgraph = sub;
+    td_pass_say(note, group, "%d operators are one kernel", r->n);
     if (next)
         td_ir_move_before(group, next);
     for (int k = 0; k < nout; k++)
@@ -186,27 +163,71 @@ static void raise_constants(td_ir_block *block) {
     }
 }
 
-static td_status fuse_block(td_ir_graph *g, td_ir_block *block) {
-    td_status status = TD_OK;
-    run r = {.n = 0};
-    raise_constants(block);
-    for (td_ir_node *node = block->first, *next; status == TD_OK; node = next) {
-        next = node ? node->next : NULL;
-        for (int b = 0; node && b < node->nblocks && status == TD_OK; b++)
-            status = fuse_block(g, node->blocks[b]);
-        if (node && add_node(&r, node))
-            continue;
-        if (r.n > 1 && status == TD_OK)
-            status = make_group(g, &r);
-        r = (run){.n = 0};
-        if (!node)
+/* ---- nodes that are no neighbours ---- */
+
+enum { MOST_BETWEEN = 64 }; /* nodes that a run steps over */
+
+typedef struct between {
+    td_ir_node *nodes[MOST_BETWEEN];
+    int n;
+    bool fails; /* one of them acts or may fail */
+} between;
+
+static void step_over(between *b, td_ir_node *node) {
+    b->nodes[b->n++] = node;
+    b->fails = b->fails || td_node_acts(node) || td_node_may_fail(node);
+}
+
+/* May a node run before those that were stepped over? */
+static bool may_move_up(const td_alias_info *a, const between *b, const td_ir_node *node) {
+    for (int j = 0; j < b->n; j++)
+        for (int k = 0; k < node->ninputs; k++)
+            if (node->inputs[k]->node == b->nodes[j] ||
+                td_alias_writes(a, b->nodes[j], node->inputs[k]))
+                return false;
+    return !b->fails || !td_node_may_fail(node);
+}
+
+/* The run that begins with a node, all of it moved up behind that. */
+static void gather(const td_alias_info *a, td_ir_node *first, run *r) {
+    between b = {.n = 0};
+    *r = (run){.n = 0};
+    if (!add_node(r, first))
+        return;
+    for (td_ir_node *node = first->next, *next; node && b.n < MOST_BETWEEN; node = next) {
+        next = node->next;
+        td_ir_node *last = r->nodes[r->n - 1];
+        if (td_script_kernel_takes(node) && may_move_up(a, &b, node) && add_node(r, node)) {
+            if (last->next != node)
+                td_ir_move_before(node, last->next);
+        } else if (r->n == MOST_NODES)
             break;
-        (void)add_node(&r, node); /* may begin the next */
+        else
+            step_over(&b, node);
+    }
+}
+
+static td_status fuse_block(td_ir_graph *g, const td_alias_info *a, td_ir_block *block,
+                            td_pass_note *note) {
+    td_status status = TD_OK;
+    run r;
+    raise_constants(block);
+    for (td_ir_node *node = block->first, *next; node && status == TD_OK; node = next) {
+        for (int b = 0; b < node->nblocks && status == TD_OK; b++)
+            status = fuse_block(g, a, node->blocks[b], note);
+        gather(a, node, &r);
+        next = r.n > 1 ? r.nodes[r.n - 1]->next : node->next;
+        if (r.n > 1 && status == TD_OK)
+            status = make_group(g, &r, note);
     }
     return status;
 }
 
-td_status td_pass_fuse(td_ir_graph *g) {
-    td_status status = fuse_block(g, g->block);
+td_status td_pass_fuse(td_ir_graph *g, td_pass_note *note) {
+    td_alias_info *a;
+    td_status status = td_alias_new(g, &a);
+    if (status == TD_OK)
+        status = fuse_block(g, a, g->block, note);
+    td_alias_free(a);
     return status ? status : td_ir_status(g);
 }

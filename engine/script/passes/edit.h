@@ -1,0 +1,20 @@
+/* edit.h: taking ends off nodes and blocks, and blocks out of nodes. */
+#ifndef TD_SCRIPT_PASSES_EDIT_H
+#define TD_SCRIPT_PASSES_EDIT_H
+
+#include "engine/script/ir.h"
+
+/* Without its k-th output, which nobody reads; of a prim::If without the blocks' k-th outputs, too.
+ */
+void td_edit_drop_if_output(td_ir_node *node, int k);
+/* A loop without the k-th value that it carries: its output is not read, and its input in the body
+ * by the body's own k-th output at most. */
+void td_edit_drop_carried(td_ir_node *loop, int k);
+/* The nodes of a block, before the node that the block is of; the block is empty then. */
+void td_edit_splice(td_ir_block *block);
+/* A constant before a node. */
+td_ir_value *td_edit_constant_before(td_ir_node *node, td_value constant);
+/* How many nodes there are in a block, those in blocks within it counted; constants are not. */
+int td_edit_count(const td_ir_block *block);
+
+#endif

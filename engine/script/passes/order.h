@@ -1,0 +1,12 @@
+/* order.h: how much memory a graph holds while it runs. */
+#ifndef TD_SCRIPT_PASSES_ORDER_H
+#define TD_SCRIPT_PASSES_ORDER_H
+
+#include "engine/script/ir.h"
+
+/* The most bytes that tensors which the graph makes hold at one time, each from the node that makes
+ * it to the last that reads it or what shares its memory; inputs and captured tensors are not
+ * counted, nor what an operator needs within. -1: a size is not known. ENOMEM. */
+td_status td_ir_peak_bytes(const td_ir_graph *g, int64_t *bytes) TD_MUST_CHECK;
+
+#endif
