@@ -6,6 +6,8 @@
 #define TD_IO_SAFETENSORS_H
 
 #include "engine/core/tensor.h"
+#include "engine/io/file.h"
+#include "engine/io/sink.h"
 
 typedef struct td_text {
     const char *at;
@@ -39,6 +41,9 @@ typedef struct td_safetensors {
  * long as a tensor made of them. EIO, EVALUE (a file that is wrong: the message says what), ENOMEM,
  * EINTR. */
 td_status td_safetensors_open(const char *path, bool map, td_safetensors **out) TD_MUST_CHECK;
+/* The same of the n bytes from `at` on of a file that is open, which must outlive it. */
+td_status td_safetensors_open_part(td_file *file, int64_t at, int64_t n,
+                                   td_safetensors **out) TD_MUST_CHECK;
 /* New CPU tensor of an entry that has a dtype: of the mapped pages, or with elements read from the
  * file. */
 td_status td_safetensors_get(td_safetensors *file, int64_t k, td_tensor **out) TD_MUST_CHECK;
@@ -56,6 +61,10 @@ typedef struct td_named {
  * EIO, EVALUE, ENOMEM, EINTR. */
 td_status td_safetensors_write(const char *path, int64_t n, const td_named *tensors, int64_t nnotes,
                                const td_note *notes) TD_MUST_CHECK;
+
+/* The bytes of such a file, wherever they go. EVALUE, ENOMEM, EINTR, and what the sink says. */
+td_status td_safetensors_put(td_sink *to, int64_t n, const td_named *tensors, int64_t nnotes,
+                             const td_note *notes) TD_MUST_CHECK;
 
 /* Most bytes that other readers take a header to have. */
 enum { TD_SAFETENSORS_HEADER = 100000000 };

@@ -11,7 +11,9 @@
 
 struct td_safetensors_file {
     td_file *file;
-    char *header; /* names and notes lie in it */
+    bool owned;        /* a reference; otherwise borrowed */
+    int64_t at, bytes; /* the part of it that is the archive */
+    char *header;      /* names and notes lie in it */
     int64_t header_bytes, data_at, data_bytes;
     int64_t entry_room, note_room;
 };
@@ -283,11 +285,11 @@ static td_status check_places(td_safetensors *s) {
 /* Its length, checked, and the header's bytes. */
 static td_status load_header(struct td_safetensors_file *f) {
     unsigned char bytes[LENGTH_BYTES];
-    int64_t held = td_file_bytes(f->file);
+    int64_t held = f->bytes;
     uint64_t length = 0;
     if (held < LENGTH_BYTES + 2)
         return td_fail(TD_EVALUE, "no safetensors file: %lld bytes are too few", (long long)held);
-    td_status status = td_file_read(f->file, bytes, LENGTH_BYTES, 0);
+    td_status status = td_file_read(f->file, bytes, LENGTH_BYTES, f->at);
     if (status)
         return status;
     for (int k = LENGTH_BYTES; k-- > 0;)
@@ -297,18 +299,17 @@ static td_status load_header(struct td_safetensors_file *f) {
                        "no safetensors file, or cut off: a header of %llu bytes in a file of %lld",
                        (unsigned long long)length, (long long)held);
     f->header_bytes = (int64_t)length;
-    f->data_at = LENGTH_BYTES + f->header_bytes;
-    f->data_bytes = held - f->data_at;
+    f->data_at = f->at + LENGTH_BYTES + f->header_bytes;
+    f->data_bytes = held - LENGTH_BYTES - f->header_bytes;
     f->header = td_malloc(length + 1);
     if (!f->header)
         return td_fail(TD_ENOMEM, "out of memory");
     f->header[length] = 0;
-    return td_file_read(f->file, f->header, f->header_bytes, LENGTH_BYTES);
+    return td_file_read(f->file, f->header, f->header_bytes, f->at + LENGTH_BYTES);
 }
 
-static td_status open_file(td_safetensors *s, const char *path, bool map) {
+static td_status read_all(td_safetensors *s) {
     td_status status = TD_OK;
-    TD_TRY(td_file_open(path, map, &s->file->file));
     TD_TRY(load_header(s->file));
     TD_TRY(read_header(s));
     TD_TRY(check_differ(s->entries, s->nentries, sizeof *s->entries, "tensor"));
@@ -318,17 +319,23 @@ done:
     return status;
 }
 
-td_status td_safetensors_open(const char *path, bool map, td_safetensors **out) {
+/* Of a part of a file that is open; NULL: out of memory. */
+static td_safetensors *new_archive(td_file *file, bool owned, int64_t at, int64_t bytes) {
     td_safetensors *s = td_calloc(1, sizeof *s);
     struct td_safetensors_file *f = td_calloc(1, sizeof *f);
-    *out = NULL;
     if (!s || !f) {
         td_free(s);
         td_free(f);
-        return td_fail(TD_ENOMEM, "out of memory");
+        (void)td_fail(TD_ENOMEM, "out of memory");
+        return NULL;
     }
+    *f = (struct td_safetensors_file){.file = file, .owned = owned, .at = at, .bytes = bytes};
     s->file = f;
-    td_status status = open_file(s, path, map);
+    return s;
+}
+
+static td_status open_archive(td_safetensors *s, td_safetensors **out) {
+    td_status status = read_all(s);
     if (status)
         td_safetensors_close(s);
     else
@@ -336,10 +343,31 @@ td_status td_safetensors_open(const char *path, bool map, td_safetensors **out) 
     return status;
 }
 
+td_status td_safetensors_open(const char *path, bool map, td_safetensors **out) {
+    td_file *file;
+    *out = NULL;
+    td_status status = td_file_open(path, map, &file);
+    if (status)
+        return status;
+    td_safetensors *s = new_archive(file, true, 0, td_file_bytes(file));
+    if (!s)
+        td_file_release(file);
+    return s ? open_archive(s, out) : TD_ENOMEM;
+}
+
+td_status td_safetensors_open_part(td_file *file, int64_t at, int64_t n, td_safetensors **out) {
+    *out = NULL;
+    if (!td_file_has(file, at, n))
+        return td_fail(TD_EVALUE, "cut off: its tensors end beyond the file");
+    td_safetensors *s = new_archive(file, false, at, n);
+    return s ? open_archive(s, out) : TD_ENOMEM;
+}
+
 void td_safetensors_close(td_safetensors *s) {
     if (!s)
         return;
-    td_file_release(s->file->file);
+    if (s->file->owned)
+        td_file_release(s->file->file);
     td_free(s->file->header);
     td_free(s->file);
     td_free(s->entries);

@@ -118,7 +118,7 @@ static td_status make_header(header *h, int64_t n, const td_named *const *order,
 }
 
 /* Elements of another device, a piece at a time. */
-static td_status write_far(td_draft *draft, const td_tensor *x) {
+static td_status write_far(td_sink *to, const td_tensor *x) {
     const td_backend *backend = td_backend_of(td_tensor_device(x));
     char *piece = td_malloc(PIECE);
     td_status status = piece ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
@@ -127,15 +127,15 @@ static td_status write_far(td_draft *draft, const td_tensor *x) {
         status = backend->download(td_stream_current(td_tensor_device(x)), piece,
                                    (const char *)x->data + at, n);
         if (status == TD_OK)
-            status = td_draft_write(draft, piece, n);
+            status = td_sink_put(to, piece, n);
     }
     td_free(piece);
     return status;
 }
 
-static td_status write_tensor(td_draft *draft, const td_tensor *x) {
-    return td_tensor_device(x).type == TD_CPU ? td_draft_write(draft, x->data, (size_t)bytes_of(x))
-                                              : write_far(draft, x);
+static td_status write_tensor(td_sink *to, const td_tensor *x) {
+    return td_tensor_device(x).type == TD_CPU ? td_sink_put(to, x->data, (size_t)bytes_of(x))
+                                              : write_far(to, x);
 }
 
 static td_status check_tensors(int64_t n, const td_named *tensors) {
@@ -145,10 +145,9 @@ static td_status check_tensors(int64_t n, const td_named *tensors) {
     return TD_OK;
 }
 
-td_status td_safetensors_write(const char *path, int64_t n, const td_named *tensors, int64_t nnotes,
-                               const td_note *notes) {
+td_status td_safetensors_put(td_sink *to, int64_t n, const td_named *tensors, int64_t nnotes,
+                             const td_note *notes) {
     header h = {.text = NULL};
-    td_draft *draft = NULL;
     td_status status = TD_OK;
     const td_named **order = td_malloc((size_t)(n + 1) * sizeof *order);
     if (!order)
@@ -158,14 +157,34 @@ td_status td_safetensors_write(const char *path, int64_t n, const td_named *tens
         order[k] = &tensors[k];
     qsort(order, (size_t)n, sizeof *order, by_width);
     TD_TRY(make_header(&h, n, order, nnotes, notes));
-    TD_TRY(td_draft_open(path, &draft));
-    TD_TRY(td_draft_write(draft, h.text, h.len));
+    TD_TRY(td_sink_put(to, h.text, h.len));
     for (int64_t k = 0; k < n; k++)
-        TD_TRY(write_tensor(draft, order[k]->tensor));
-    TD_TRY(td_draft_commit(draft));
+        TD_TRY(write_tensor(to, order[k]->tensor));
 done:
-    td_draft_close(draft);
     td_free(h.text);
     td_free(order);
+    return status;
+}
+
+/* A file that is begun with the first bytes, so that what can't be written leaves no draft. */
+typedef struct to_draft {
+    td_sink sink;
+    const char *path;
+    td_draft *draft;
+} to_draft;
+
+static td_status take(td_sink *self, const void *bytes, size_t n) {
+    to_draft *to = (to_draft *)self;
+    td_status status = to->draft ? TD_OK : td_draft_open(to->path, &to->draft);
+    return status ? status : td_draft_write(to->draft, bytes, n);
+}
+
+td_status td_safetensors_write(const char *path, int64_t n, const td_named *tensors, int64_t nnotes,
+                               const td_note *notes) {
+    to_draft to = {{take}, path, NULL};
+    td_status status = td_safetensors_put(&to.sink, n, tensors, nnotes, notes);
+    if (status == TD_OK)
+        status = td_draft_commit(to.draft);
+    td_draft_close(to.draft);
     return status;
 }

@@ -9,7 +9,7 @@
 #include "engine/core/memory.h"
 #include "engine/ops/language/expression.h"
 #include "engine/script/gradient_split.h"
-#include "engine/script/passes.h"
+#include "engine/script/passes/passes.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -59,9 +59,7 @@ static void *alloc(int n, size_t size) {
 /* ---- graphs to scripts ---- */
 
 static td_status make_script(td_ir_graph *g, td_script **out) {
-    td_status status = td_pass_dead(g);
-    if (status == TD_OK)
-        status = td_pass_fuse(g);
+    td_status status = td_passes_run(g, NULL, NULL);
     return status ? status : td_script_new(g, out);
 }
 

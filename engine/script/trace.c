@@ -15,6 +15,7 @@ typedef struct seen {
     struct seen *next;
     td_tensor *tensor; /* held */
     td_ir_value *value;
+    bool follows; /* from the inputs, or from what was drawn: it may be other numbers in a call */
 } seen;
 
 struct td_trace {
@@ -39,7 +40,8 @@ static seen *find(const td_trace *t, const td_tensor *x) {
     return td_map_find(&t->tensors, td_hash_address(x), is_of, x);
 }
 
-void td_trace_name(td_trace *t, td_tensor *x, td_ir_value *value) {
+/* From here on the tensor is that value. */
+static void remember(td_trace *t, td_tensor *x, td_ir_value *value, bool follows) {
     seen *s = find(t, x);
     if (!s) {
         s = td_ir_alloc(t->graph, sizeof *s);
@@ -51,6 +53,11 @@ void td_trace_name(td_trace *t, td_tensor *x, td_ir_value *value) {
         t->all = s;
     }
     s->value = value;
+    s->follows = follows;
+}
+
+void td_trace_name(td_trace *t, td_tensor *x, td_ir_value *value) {
+    remember(t, x, value, true);
 }
 
 td_ir_value *td_trace_value(td_trace *t, td_tensor *x) {
@@ -59,7 +66,7 @@ td_ir_value *td_trace_value(td_trace *t, td_tensor *x) {
         return s->value;
     td_ir_value *value = t->stranger ? t->stranger(t->ctx, t, x)
                                      : td_ir_add_constant(t->graph->block, TD_T(x));
-    td_trace_name(t, x, value);
+    remember(t, x, value, false);
     return value;
 }
 
@@ -135,8 +142,25 @@ static td_ir_value *add_argument(td_trace *t, const td_value *v) {
 
 /* ---- results ---- */
 
+static bool follows(const td_trace *t, const td_tensor *x) {
+    const seen *s = x ? find(t, x) : NULL;
+    return s && s->follows;
+}
+
+/* Do a call's results follow from the inputs, or from what it draws? */
+static bool call_follows(const td_trace *t, const td_call *call) {
+    bool found = call->op->flags & TD_OP_RANDOM;
+    for (int k = 0; k < call->op->nparams && !found; k++) {
+        const td_value *v = &call->args[k];
+        found = follows(t, td_arg_tensor(*v));
+        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n && !found; j++)
+            found = follows(t, v->tensors[j]);
+    }
+    return found;
+}
+
 /* The node's outputs are the call's results. */
-static void name_results(td_trace *t, td_call *call, td_ir_node *node) {
+static void name_results(td_trace *t, td_call *call, td_ir_node *node, bool follow) {
     const td_op *op = node->op;
     if (op->result_type == TD_RESULT_TENSORS) {
         const td_ir_type **types = td_ir_alloc(t->graph, sizeof *types * (size_t)(call->nlist + 1));
@@ -146,16 +170,16 @@ static void name_results(td_trace *t, td_call *call, td_ir_node *node) {
                                                 node->outputs, call->nlist, types)
                                  : NULL;
         for (int k = 0; each && k < call->nlist; k++)
-            td_trace_name(t, call->list[k], each->outputs[k]);
+            remember(t, call->list[k], each->outputs[k], follow);
         return;
     }
     for (int k = 0; k < node->noutputs; k++)
         if (call->out[k])
-            td_trace_name(t, call->out[k], node->outputs[k]);
+            remember(t, call->out[k], node->outputs[k], follow);
 }
 
 /* What out= was given holds the results from here on. */
-static void add_copies(td_trace *t, td_call *call, td_ir_value *const *results) {
+static void add_copies(td_trace *t, td_call *call, td_ir_value *const *results, bool follow) {
     for (int k = 0; k < call->ngiven; k++) {
         td_ir_value *values[2] = {td_trace_value(t, call->given[k]), results[k]};
         const td_ir_type *type = td_ir_type_of_tensor(t->graph, call->given[k]);
@@ -164,7 +188,7 @@ static void add_copies(td_trace *t, td_call *call, td_ir_value *const *results) 
         if (!copy)
             return;
         copy->op = TD_OP(copy_);
-        td_trace_name(t, call->given[k], copy->outputs[0]);
+        remember(t, call->given[k], copy->outputs[0], follow);
     }
 }
 
@@ -212,15 +236,16 @@ void td_trace_add_call(td_trace *t, const td_op *op, td_call *call) {
     td_ir_value *arguments[TD_MAX_PARAMS];
     if (t->graph->failed)
         return;
+    bool follow = call_follows(t, call);
     for (int k = 0; k < op->nparams; k++)
         arguments[k] = add_argument(t, &call->args[k]);
     td_ir_node *node = add_node(t, op, call, arguments);
     if (!node)
         return; /* td_trace_status says so */
     if (call->ngiven && !call->inplace)
-        add_copies(t, call, node->outputs);
+        add_copies(t, call, node->outputs, follow);
     else
-        name_results(t, call, node);
+        name_results(t, call, node, follow);
 }
 
 static td_status run_call(const td_dispatcher *self, td_call *call) {
@@ -281,9 +306,10 @@ td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *nam
         if (find(t, inputs[k]))
             status = td_fail(TD_EVALUE, "input %d stands twice among the inputs", k + 1);
         else
-            td_trace_name(t, inputs[k],
+            remember(t, inputs[k],
                      td_ir_add_input(t->graph->block, td_ir_type_of_tensor(t->graph, inputs[k]),
-                                     names ? names[k] : NULL));
+                                     names ? names[k] : NULL),
+                     true);
     }
     if (status == TD_OK)
         status = td_ir_status(t->graph);
@@ -304,11 +330,25 @@ void td_trace_abandon(td_trace *t) {
     free_trace(t);
 }
 
-td_status td_trace_end(td_trace *t, int n, td_tensor *const *outputs, td_ir_graph **out) {
+const td_dispatcher *td_trace_dispatcher(const td_trace *t) {
+    return &t->dispatcher;
+}
+
+bool td_trace_follows(const td_tensor *x) {
+    const td_dispatcher *d = td_modes_current.dispatcher;
+    return d && d->call == run_call && follows((const td_trace *)d, x);
+}
+
+/* The value of a result: of a tensor its own, of a list of them a list. */
+static td_ir_value *result_of(td_trace *t, const td_value *v) {
+    return v->kind == TD_KIND_TENSORS ? add_list(t, v) : td_trace_value(t, v->tensor);
+}
+
+td_status td_trace_end_values(td_trace *t, int n, const td_value *outputs, td_ir_graph **out) {
     *out = NULL;
     td_ir_value **values = td_ir_alloc(t->graph, sizeof *values * (size_t)(n ? n : 1));
     for (int k = 0; values && k < n; k++)
-        values[k] = td_trace_value(t, outputs[k]);
+        values[k] = result_of(t, &outputs[k]);
     if (values)
         td_ir_set_outputs(t->graph->block, n, values);
     td_status status = td_trace_status(t);
@@ -316,4 +356,11 @@ td_status td_trace_end(td_trace *t, int n, td_tensor *const *outputs, td_ir_grap
         *out = td_ir_graph_retain(t->graph);
     td_trace_abandon(t);
     return status;
+}
+
+td_status td_trace_end(td_trace *t, int n, td_tensor *const *outputs, td_ir_graph **out) {
+    td_value *values = td_ir_alloc(t->graph, sizeof *values * (size_t)(n ? n : 1));
+    for (int k = 0; values && k < n; k++)
+        values[k] = TD_T(outputs[k]);
+    return td_trace_end_values(t, values ? n : 0, values, out);
 }

@@ -21,6 +21,16 @@ td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *nam
  * ENOMEM, or what a call did that no graph can hold. */
 td_status td_trace_end(td_trace *t, int n, td_tensor *const *outputs,
                        td_ir_graph **out) TD_MUST_CHECK;
+/* The same; an output may be a list of tensors (TD_KIND_TENSORS), too. */
+td_status td_trace_end_values(td_trace *t, int n, const td_value *outputs,
+                              td_ir_graph **out) TD_MUST_CHECK;
+/* What the thread's modes hold while the trace is made. A front end that keeps modes of its own
+ * puts it back there. */
+const struct td_dispatcher *td_trace_dispatcher(const td_trace *t);
+/* Of the trace that this thread makes: may the elements of a tensor be others when the graph is
+ * called, since they follow from its inputs or are drawn? A front end that reads them fixes what it
+ * makes of them. False where no trace is made. */
+bool td_trace_follows(const td_tensor *x);
 /* End it without a graph; NULL does nothing. */
 void td_trace_abandon(td_trace *t);
 

@@ -240,6 +240,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_watched(L);
     tide_open_cuda(L);
     tide_open_workers(L, &states);
+    tide_open_script_functions(L);
     tide_open_doctor(L);
     tide_open_library(L);
     list_submodules(L);

@@ -51,6 +51,7 @@ void tide_open_transforms(lua_State *L);
 /* Of Lua's library, not of the table: collections and files that are read are recorded. */
 void tide_open_watched(lua_State *L);
 void tide_open_cuda(lua_State *L);
+void tide_open_script_functions(lua_State *L);
 struct tide_states;
 void tide_open_workers(lua_State *L, const struct tide_states *states);
 

@@ -1,12 +1,11 @@
 /* npz.c: arrays in an archive of NumPy's (.npz) as tensors, and tensors as such an archive, for
  * lua/files/numpy.lua. Where an array lies, lua/files/zip.lua has found; it knows nothing of
- * arrays, and this file reads no directory. What is written is stored as it is, with sizes of 64
- * bits always, so that archives of all sizes are written in one way.
+ * arrays, and this file reads no directory. Archives are written by engine/io/zip.h.
  */
-#include "engine/core/draft.h"
 #include "engine/core/interrupt.h"
 #include "engine/io/npy.h"
 #include "engine/io/read_range.h"
+#include "engine/io/zip.h"
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/state/state.h"
 
@@ -155,118 +154,13 @@ static int read_entry(lua_State *L) {
 
 /* ---- writing ---- */
 
-enum {
-    VERSION = 45,          /* of the format: sizes of 64 bits */
-    FIRST_DAY = 1 << 5 | 1 /* the format's first: the same arrays are the same file */
-};
-static const uint32_t elsewhere = 0xFFFFFFFF; /* the field behind the name says it */
-
-typedef struct array {
-    const char *name;
-    size_t len;
-    const td_tensor *x;
-    int64_t at, bytes; /* the local header's place; header and elements */
-    uLong sum;
-} array;
-
-typedef struct writer {
-    td_draft *draft;
-    int64_t at;
-} writer;
-
-static td_status put(writer *w, const void *bytes, size_t n) {
-    w->at += (int64_t)n;
-    return td_draft_write(w->draft, bytes, n);
-}
-
-/* Fields of a record, the lowest byte first; `widths` says how many bytes each takes. */
-static td_status put_fields(writer *w, const char *widths, const int64_t *fields) {
-    unsigned char bytes[128];
-    size_t n = 0;
-    for (; *widths; widths++, fields++)
-        for (int k = 0; k < *widths - '0'; k++)
-            bytes[n++] = (unsigned char)((uint64_t)*fields >> 8 * k);
-    return put(w, bytes, n);
-}
-
-/* Names are bytes; NumPy's readers take those beyond ASCII for UTF-8 where bit 11 says so. */
-static int64_t flags_of(const array *a) {
-    for (size_t k = 0; k < a->len; k++)
-        if ((unsigned char)a->name[k] > 127)
-            return 1 << 11;
-    return 0;
-}
-
-static td_status put_name(writer *w, const array *a) {
-    td_status status = put(w, a->name, a->len);
-    return status ? status : put(w, ".npy", 4);
-}
-
-static td_status put_array(writer *w, array *a) {
+/* An array as NumPy writes one. */
+static td_status put_array(const void *content, td_sink *to) {
+    const td_tensor *x = content;
     char head[TD_NPY_HEADER];
-    size_t first = td_npy_header(a->x, head), n = (size_t)a->x->numel * td_dtype_size(a->x->dtype);
-    td_status status = TD_OK;
-    a->at = w->at;
-    a->bytes = (int64_t)(first + n);
-    a->sum = crc32(crc32(0, NULL, 0), (const unsigned char *)head, (uInt)first);
-    TD_TRY(add_sum(&a->sum, a->x->data, n));
-    TD_TRY(put_fields(w, "42222244422",
-                      (int64_t[]){0x04034B50, VERSION, flags_of(a), STORED, 0, FIRST_DAY,
-                                  (int64_t)a->sum, elsewhere, elsewhere, (int64_t)a->len + 4, 20}));
-    TD_TRY(put_name(w, a));
-    TD_TRY(put_fields(w, "2288", (int64_t[]){1, 16, a->bytes, a->bytes}));
-    TD_TRY(put(w, head, first));
-    TD_TRY(put(w, a->x->data, n));
-done:
-    return status;
-}
-
-static td_status put_directory_entry(writer *w, const array *a) {
-    enum { READABLE = 0600 };
-    td_status status = TD_OK;
-    TD_TRY(put_fields(w, "42222224442222244",
-                      (int64_t[]){0x02014B50, 3 << 8 | VERSION, VERSION, flags_of(a), STORED, 0,
-                                  FIRST_DAY, (int64_t)a->sum, elsewhere, elsewhere,
-                                  (int64_t)a->len + 4, 28, 0, 0, 0, (int64_t)READABLE << 16,
-                                  elsewhere}));
-    TD_TRY(put_name(w, a));
-    TD_TRY(put_fields(w, "22888", (int64_t[]){1, 24, a->bytes, a->bytes, a->at}));
-done:
-    return status;
-}
-
-/* Where the directory of archives of all sizes lies, and where that is said. */
-static td_status put_wide_end(writer *w, lua_Integer n, int64_t at) {
-    int64_t end = w->at;
-    td_status status = put_fields(
-        w, "4822448888", (int64_t[]){0x06064B50, 44, VERSION, VERSION, 0, 0, n, n, end - at, at});
-    return status ? status : put_fields(w, "4484", (int64_t[]){0x07064B50, 0, end, 1});
-}
-
-/* An archive of nothing is the last record alone. */
-static td_status put_directory(writer *w, lua_Integer n, const array *list) {
-    int64_t at = w->at, count = n ? 0xFFFF : 0, place = n ? elsewhere : 0;
-    td_status status = TD_OK;
-    for (lua_Integer k = 0; k < n; k++)
-        TD_TRY(put_directory_entry(w, &list[k]));
-    if (n)
-        TD_TRY(put_wide_end(w, n, at));
-    TD_TRY(put_fields(w, "42222442", (int64_t[]){0x06054B50, 0, 0, count, count, place, place, 0}));
-done:
-    return status;
-}
-
-static td_status write_archive(const char *path, lua_Integer n, array *list) {
-    writer w = {.draft = NULL};
-    td_status status = TD_OK;
-    TD_TRY(td_draft_open(path, &w.draft));
-    for (lua_Integer k = 0; k < n; k++)
-        TD_TRY(put_array(&w, &list[k]));
-    TD_TRY(put_directory(&w, n, list));
-    TD_TRY(td_draft_commit(w.draft));
-done:
-    td_draft_close(w.draft);
-    return status;
+    size_t first = td_npy_header(x, head);
+    td_status status = td_sink_put(to, head, first);
+    return status ? status : td_sink_put(to, x->data, (size_t)x->numel * td_dtype_size(x->dtype));
 }
 
 /* _npz_write(path, names, tensors, fname): the lists and what is in them are the caller's alone;
@@ -276,18 +170,19 @@ static int write_npz(lua_State *L) {
     luaL_checktype(L, 2, LUA_TTABLE);
     luaL_checktype(L, 3, LUA_TTABLE);
     lua_Integer n = (lua_Integer)lua_rawlen(L, 2);
-    array *list = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *list, 0);
+    td_zip_file *list = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *list, 0);
     for (lua_Integer k = 0; k < n; k++) {
         tide_poll(L, k);
         lua_rawgeti(L, 2, k + 1);
         lua_rawgeti(L, 3, k + 1);
-        list[k].name = luaL_checklstring(L, -2, &list[k].len);
-        list[k].x = tide_check_tensor(L, -1, fname);
-        luaL_argcheck(L, td_npy_holds(list[k].x), 3, "row-major tensors for NumPy expected");
+        td_tensor *x = tide_check_tensor(L, -1, fname);
+        list[k] = (td_zip_file){.suffix = ".npy", .put = put_array, .content = x};
+        list[k].name = luaL_checklstring(L, -2, &list[k].length);
+        luaL_argcheck(L, td_npy_holds(x), 3, "row-major tensors for NumPy expected");
         lua_pop(L, 2);
     }
     tide_enter_engine(TIDE_STATE(L));
-    td_status status = write_archive(path, n, list);
+    td_status status = td_zip_write(path, n, list);
     if (status == TD_EINTR)
         tide_raise(L);
     if (status) /* says the path itself */

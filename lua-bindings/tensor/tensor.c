@@ -5,6 +5,7 @@
 #include "lua-bindings/modules/graph.h"
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/recording/profile.h"
+#include "lua-bindings/script/escape.h"
 #include "lua-bindings/state/strict.h"
 #include "lua-bindings/tensor/index.h"
 
@@ -91,6 +92,10 @@ static void get_itemsize(lua_State *L, td_tensor *x) {
 }
 
 static void get_shape(lua_State *L, td_tensor *x) {
+    if (TD_UNLIKELY(td_modes_current.dispatcher != NULL)) {
+        tide_escapes(L, 1, "shape", TIDE_ESCAPE_SIZES);
+        x = tide_check_tensor(L, 1, "shape"); /* a finalizer may have closed it */
+    }
     tide_push_sizes(L, x->ndim, x->sizes);
 }
 static void get_dtype(lua_State *L, td_tensor *x) {
@@ -262,6 +267,7 @@ static int tensor_newindex(lua_State *L) {
 /* ---- metamethods ---- */
 
 static int tensor_len(lua_State *L) {
+    tide_escapes(L, 1, "#", TIDE_ESCAPE_SIZES);
     td_tensor *x = tide_check_tensor(L, 1, "#");
     if (x->ndim == 0)
         return tide_error(L, "#: a 0-dim tensor has no length");
@@ -336,6 +342,8 @@ static double comparable(lua_State *L, int index, const comparison *c) {
     }
     if (x->numel != 1)
         fail_comparison(L, index, c, x);
+    tide_escapes(L, index, c->method, TIDE_ESCAPE_ELEMENTS);
+    x = tide_check_tensor(L, index, c->method);
     TIDE_CHECK(L, td_tensor_item(x, &value));
     return value;
 }
@@ -382,6 +390,7 @@ static int tensor_item(lua_State *L) {
     unsigned char bytes[16];
     char text[80];
     tide_frame f;
+    tide_escapes(L, 1, "item", TIDE_ESCAPE_ELEMENTS);
     td_tensor *x = read_method(L, &f);
     if (x->numel != 1)
         return tide_error(L, "item: a tensor of one element is needed, got shape %s",
@@ -413,6 +422,7 @@ static void push_nested(lua_State *L, const td_tensor *x, int dim, const char *p
 
 static int tensor_tolist(lua_State *L) {
     tide_frame f;
+    tide_escapes(L, 1, "tolist", TIDE_ESCAPE_ELEMENTS);
     read_method(L, &f);
     td_tensor *x = tide_hold_elements(L, 1, "tolist");
     tide_record_until_return(L, TIDE_EVENT_COPY, "tolist");
@@ -443,6 +453,7 @@ static int push_of_dims(lua_State *L, const tide_frame *f, const td_tensor *x,
 
 static int tensor_size(lua_State *L) {
     tide_frame f;
+    tide_escapes(L, 1, "size", TIDE_ESCAPE_SIZES);
     const td_tensor *x = read_method(L, &f);
     return push_of_dims(L, &f, x, x->sizes);
 }
@@ -461,6 +472,7 @@ static int tensor_dim(lua_State *L) {
 
 static int tensor_numel(lua_State *L) {
     tide_frame f;
+    tide_escapes(L, 1, "numel", TIDE_ESCAPE_SIZES);
     lua_pushinteger(L, read_method(L, &f)->numel);
     return 1;
 }

@@ -1,0 +1,83 @@
+-- jit.lua: tide.jit: functions as graphs. trace and script make one object, a ScriptFunction (lua-bindings/script/), which is
+-- called as the function was; this file gives it its methods. How graphs are made and shown is in jit/NAME.lua.
+local tide = ...
+local fail, declare, script = tide._fail, tide._function, tide._script
+local trace, marks = tide._require "jit.trace", tide._require "jit.marks"
+local jit, methods, properties = {}, {}, {}
+
+local function is_callable(value)
+    if type(value) == "function" then
+        return true
+    end
+    local meta = debug.getmetatable(value)
+    return type(meta) == "table" and rawget(meta, "__call") ~= nil
+end
+
+local function check_callable(name, value)
+    if not is_callable(value) then
+        fail("%s: argument 1 (fn): expected a function or a module, got %s", name, tide._describe(value))
+    end
+    return value
+end
+
+-- What help and `?f` say of one.
+local function document(f)
+    local name = script.name(f)
+    tide._document(f, name, (string.gsub(tostring(f), "^ScriptFunction ", "")),
+        "A function that is a graph: f.graph, f.code, f:draw(), f:why(), f:save(path).")
+    return f
+end
+
+-- ---- making them ----
+
+jit.trace = declare("trace(any fn, Tensor|Tensor[] inputs, *, bool check=true, str? name=nil) -> ScriptFunction",
+    "Runs a function, or a module, with these tensors and records what it calls: a ScriptFunction of the graph. Tensors that the "
+    .. "function has otherwise are constants of it, by reference. What Lua works out of a tensor (item, a comparison, a size) is fixed, "
+    .. "with a warning that names the line; check calls the function twice more with other numbers and compares.",
+    function(fn, inputs, check, name)
+        return document(trace.run(check_callable("trace", fn), inputs, { check = check, name = name }))
+    end)
+
+jit.script = declare("script(any fn, *, str? name=nil) -> ScriptFunction",
+    "Compiles the Lua source of a function, or of a module's forward, with its branches and loops: a ScriptFunction of the graph.",
+    function(fn, name)
+        check_callable("script", fn)
+        local there, compiler = pcall(tide._require, "jit.compiler.compile")
+        if not there then
+            fail("script: this build has no compiler of Lua source: use tide.jit.trace(fn, {inputs})")
+        end
+        return document(compiler.compile(fn, { name = name }))
+    end)
+
+jit.ignore = declare("ignore(function fn) -> function",
+    "The function itself, which tide.jit.script leaves to Lua: the graph calls it and does not look inside.",
+    function(fn)
+        marks.ignored[fn] = true
+        return fn
+    end)
+
+jit.is_script_function = declare("is_script_function(any value=nil) -> bool", "Is the value a ScriptFunction?", script.is)
+
+-- ---- what they have ----
+
+-- A method of every ScriptFunction: "name(PARAMETERS) -> RESULT" behind self.
+local function method(name, parameters, doc, fn)
+    methods[name] = declare(string.format("%s(ScriptFunction self%s", name, parameters), doc, fn)
+end
+
+function properties.graph(f) return script.graph(f) end
+function properties.name(f) return script.name(f) end
+function properties.code(f) return tide._require("jit.code").text(script.describe(f), script.name(f)) end
+
+method("draw", ") -> any",
+    "The graph as a picture: boxes and arrows in a terminal, SVG in a notebook. tostring gives the text, .svg the drawing.",
+    function(f) return tide._require("jit.draw").picture(script.describe(f), script.name(f)) end)
+
+method("why", ") -> any",
+    "What stands behind the function: how it was made, which values were fixed and on which lines, what the check found.",
+    function(f) return tide._require("jit.why").report(f) end)
+
+script.class(methods, properties)
+
+tide._document(jit, "jit", "tide.jit", "Functions as graphs: trace, script, load. See ?tide.jit.trace.")
+return jit
