@@ -16,10 +16,12 @@
 
 enum { MOST_VARIANTS = 32 };
 
-/* Backward for one choice of gradients that come in and gradients that are wanted. */
+/* Backward for one choice of gradients that come in and gradients that are wanted. One that is to be
+ * recorded itself is neither rewritten nor fused. */
 typedef struct variant {
     struct variant *next;
     td_script *script; /* NULL: no gradient comes out */
+    bool recorded;
     bool *comes;       /* by result of the node */
     bool *wanted;      /* by input of the node; those of which there is one, which is 0 otherwise */
     bool *gives;       /* likewise: an output of the script */
@@ -58,8 +60,8 @@ static void *alloc(int n, size_t size) {
 
 /* ---- graphs to scripts ---- */
 
-static td_status make_script(td_ir_graph *g, td_script **out) {
-    td_status status = td_passes_run(g, NULL, NULL);
+static td_status make_script(td_ir_graph *g, bool recorded, td_script **out) {
+    td_status status = recorded ? TD_OK : td_passes_run(g, NULL, NULL);
     return status ? status : td_script_new(g, out);
 }
 
@@ -75,11 +77,13 @@ static void free_variant(variant *v) {
     td_free(v);
 }
 
-static variant *new_variant(const td_gradient *d, const bool *comes, const bool *wanted) {
+static variant *new_variant(const td_gradient *d, const bool *comes, const bool *wanted,
+                            bool recorded) {
     int n = d->ninputs + d->ncaptured;
     variant *v = td_calloc(1, sizeof *v);
     if (!v)
         return NULL;
+    v->recorded = recorded;
     v->comes = alloc(d->nresults, sizeof *v->comes);
     v->wanted = alloc(n, sizeof *v->wanted);
     v->gives = alloc(n, sizeof *v->gives);
@@ -105,16 +109,16 @@ static td_status fill_variant(const td_gradient *d, td_joint *joint, variant *v)
         return TD_OK;
     td_status status = td_split_backward(joint, d->nkept, d->kept, &g);
     if (status == TD_OK)
-        status = make_script(g, &v->script);
+        status = make_script(g, v->recorded, &v->script);
     td_ir_graph_release(g);
     return status;
 }
 
 /* Derive backward for another choice than the usual one. */
-static td_status derive(const td_gradient *d, const bool *comes, const bool *wanted,
+static td_status derive(const td_gradient *d, const bool *comes, const bool *wanted, bool recorded,
                         variant **out) {
     td_joint joint = {0};
-    variant *v = new_variant(d, comes, wanted);
+    variant *v = new_variant(d, comes, wanted, recorded);
     int *ends = alloc(d->nresults, sizeof *ends);
     td_joint_request request = {.script = d->whole,
                                 .inputs = d->inputs,
@@ -140,11 +144,13 @@ static td_status derive(const td_gradient *d, const bool *comes, const bool *wan
     return status;
 }
 
-static variant *find_variant(td_gradient *d, const bool *comes, const bool *wanted) {
+static variant *find_variant(td_gradient *d, const bool *comes, const bool *wanted,
+                             bool recorded) {
     size_t n = (size_t)(d->ninputs + d->ncaptured);
     pthread_mutex_lock(&d->lock);
     variant *v = d->variants;
-    while (v && (memcmp(v->comes, comes, (size_t)d->nresults) || memcmp(v->wanted, wanted, n)))
+    while (v && (v->recorded != recorded || memcmp(v->comes, comes, (size_t)d->nresults) ||
+                 memcmp(v->wanted, wanted, n)))
         v = v->next;
     pthread_mutex_unlock(&d->lock);
     return v;
@@ -153,11 +159,12 @@ static variant *find_variant(td_gradient *d, const bool *comes, const bool *want
 /* It stays as long as the gradient, unless there are too many: then *own is to be freed. */
 static td_status get_variant(td_gradient *d, const bool *comes, const bool *wanted, variant **out,
                              variant **own) {
+    bool recorded = td_is_recording();
     *own = NULL;
-    *out = find_variant(d, comes, wanted);
+    *out = find_variant(d, comes, wanted, recorded);
     if (*out)
         return TD_OK;
-    td_status status = derive(d, comes, wanted, out);
+    td_status status = derive(d, comes, wanted, recorded, out);
     if (status)
         return status;
     pthread_mutex_lock(&d->lock);
@@ -212,7 +219,7 @@ static td_status backward(td_function *f, void *data, td_tensor *const *gout, td
     for (int k = 0; k < d->nresults && status == TD_OK; k++)
         comes[k] = gout[k] != NULL;
     for (int k = 0; k < n && status == TD_OK; k++)
-        wanted[k] = td_function_needs(f, k);
+        wanted[k] = td_function_wants(f, k);
     if (status == TD_OK)
         status = get_variant(d, comes, wanted, &v, &own);
     if (status == TD_OK && v->script)
@@ -342,9 +349,9 @@ static td_status take_apart(td_gradient *d, td_joint *joint) {
     find_results(d, joint);
     find_outputs(d, joint);
     TD_TRY(td_split_forward(joint, d->nkept, d->kept, &g));
-    TD_TRY(make_script(g, &d->forward));
+    TD_TRY(make_script(g, false, &d->forward));
     memset(every, true, (size_t)joint->nends);
-    d->variants = new_variant(d, every, d->wanted);
+    d->variants = new_variant(d, every, d->wanted, false);
     if (!d->variants)
         TD_TRY(no_memory());
     d->nvariants = 1;
