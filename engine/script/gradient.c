@@ -335,10 +335,12 @@ static td_status take_apart(td_gradient *d, td_joint *joint) {
     td_status status = td_split_choose(joint, &d->nkept, &d->kept);
     if (status)
         return status;
-    d->captured = joint->captured;
+    d->captured = alloc(joint->ncaptured, sizeof *d->captured);
+    if (!d->captured)
+        return no_memory();
     d->ncaptured = joint->ncaptured;
-    joint->captured = NULL;
-    joint->ncaptured = 0;
+    for (int k = 0; k < d->ncaptured; k++)
+        d->captured[k] = td_retain(joint->captured[k]);
     int n = d->ninputs + d->ncaptured, most = joint->nends + d->nkept;
     bool *every = alloc(most > n ? most : n, sizeof *every);
     d->outputs = alloc(d->noutputs, sizeof *d->outputs);

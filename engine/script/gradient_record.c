@@ -129,7 +129,7 @@ static td_status replace(void *ctx, td_tensor **x) {
 static td_ir_value *find_stranger(void *ctx, td_trace *t, td_tensor *x) {
     (void)ctx;
     td_ir_value *value = td_trace_value_like(t, x);
-    if (!value)
+    if (!value && !td_trace_graph(t)->failed)
         td_trace_refuse(t, "backward reads what a write in place destroys, or what no operator "
                            "made");
     return value;
