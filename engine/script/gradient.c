@@ -16,15 +16,15 @@
 
 enum { MOST_VARIANTS = 32 };
 
-/* Backward for one choice of gradients that come in and gradients that are wanted. One that is to be
- * recorded itself is neither rewritten nor fused. */
+/* Backward for one choice of gradients that come in and gradients that are wanted. One that is to
+ * be recorded itself is neither rewritten nor fused. */
 typedef struct variant {
     struct variant *next;
     td_script *script; /* NULL: no gradient comes out */
     bool recorded;
-    bool *comes;       /* by result of the node */
-    bool *wanted;      /* by input of the node; those of which there is one, which is 0 otherwise */
-    bool *gives;       /* likewise: an output of the script */
+    bool *comes;  /* by result of the node */
+    bool *wanted; /* by input of the node; those of which there is one, which is 0 otherwise */
+    bool *gives;  /* likewise: an output of the script */
 } variant;
 
 /* What an output is. */
@@ -38,13 +38,13 @@ struct td_gradient {
     td_script *whole;   /* as it was given */
     td_script *forward; /* gives the outputs, then what is kept and was made */
     int ninputs, noutputs, ncaptured, nkept, nmade, nresults;
-    td_value *inputs; /* numbers, and stand-ins of tensors, which are owned */
-    bool *wanted;     /* by input */
+    td_value *inputs;     /* numbers, and stand-ins of tensors, which are owned */
+    bool *wanted;         /* by input */
     td_tensor **captured; /* owned */
     output *outputs;
     td_kept *kept;
-    int *results; /* of the node: numbers of values (gradient_record.h) */
-    int *places;  /* of the node's results: among what forward gives */
+    int *results;         /* of the node: numbers of values (gradient_record.h) */
+    int *places;          /* of the node's results: among what forward gives */
     pthread_mutex_t lock; /* of the list of variants, which only grows */
     variant *variants;
     int nvariants;
@@ -144,8 +144,7 @@ static td_status derive(const td_gradient *d, const bool *comes, const bool *wan
     return status;
 }
 
-static variant *find_variant(td_gradient *d, const bool *comes, const bool *wanted,
-                             bool recorded) {
+static variant *find_variant(td_gradient *d, const bool *comes, const bool *wanted, bool recorded) {
     size_t n = (size_t)(d->ninputs + d->ncaptured);
     pthread_mutex_lock(&d->lock);
     variant *v = d->variants;
@@ -499,8 +498,7 @@ static td_status save(const td_gradient *d, td_function *f, const td_value *inpu
 }
 
 /* Outputs are what forward gives, with the node's history where they have one. */
-static void fill_outputs(const td_gradient *d, const td_value *inputs, room *r,
-                         td_value *outputs) {
+static void fill_outputs(const td_gradient *d, const td_value *inputs, room *r, td_value *outputs) {
     for (int k = 0; k < d->noutputs; k++) {
         const output *o = &d->outputs[k];
         if (o->result >= 0) {

@@ -38,8 +38,7 @@ void td_gradient_release(td_gradient *d); /* NULL is fine */
 bool td_gradient_fits(const td_gradient *d, const td_value *inputs);
 
 /* Call it with inputs that fit, as td_script_run: outputs have their history. */
-td_status td_gradient_call(td_gradient *d, const td_value *inputs,
-                           td_value *outputs) TD_MUST_CHECK;
+td_status td_gradient_call(td_gradient *d, const td_value *inputs, td_value *outputs) TD_MUST_CHECK;
 
 /* What runs; borrowed. Backward's inputs are the gradients of the outputs that have one, then what
  * is kept; its outputs the gradients that there are of the inputs and of captured tensors. */

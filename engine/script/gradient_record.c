@@ -54,8 +54,8 @@ static td_status find_twin(recorder *r, const td_storage *s, td_storage **out) {
             return TD_OK;
         }
     twin *t = alloc(r, 1, sizeof *t);
-    td_status status = t ? td_storage_empty(td_device_stand_in(s->device), s->bytes, out)
-                         : no_memory();
+    td_status status =
+        t ? td_storage_empty(td_device_stand_in(s->device), s->bytes, out) : no_memory();
     if (status)
         return status;
     *t = (twin){.next = r->twins, .of = s, .storage = *out};
@@ -233,8 +233,8 @@ static td_status make_inputs(recorder *r, const td_ir_block *block, td_value *st
     if (!r->inputs)
         return no_memory();
     for (int k = 0; k < block->ninputs; k++) {
-        td_ir_value *input = td_ir_add_input(r->joint->graph->block, block->inputs[k]->type,
-                                             block->inputs[k]->name);
+        td_ir_value *input =
+            td_ir_add_input(r->joint->graph->block, block->inputs[k]->type, block->inputs[k]->name);
         stand_ins[k] = q->inputs[k];
         if (stand_ins[k].kind == TD_KIND_TENSORS)
             return td_fail(TD_EVALUE, "input %d is a list", k + 1);
@@ -364,8 +364,8 @@ static td_status find_ends(recorder *r) {
 /* A gradient that comes in, of the tensor that it is for. */
 static td_status make_gradient(recorder *r, const td_tensor *end, td_tensor **out) {
     td_ir_graph *g = r->joint->graph;
-    td_status status = td_tensor_empty((td_dtype)end->dtype, td_tensor_device(end), end->ndim,
-                                       end->sizes, out);
+    td_status status =
+        td_tensor_empty((td_dtype)end->dtype, td_tensor_device(end), end->ndim, end->sizes, out);
     if (status == TD_OK)
         td_trace_name(r->trace, *out,
                       td_ir_add_input(g->block, td_ir_type_of_tensor(g, *out), NULL));
@@ -409,8 +409,7 @@ static td_status run_backward(recorder *r) {
     }
     td_backward_options options = {.retain_graph = true};
     if (status == TD_OK && j->nends && nwanted)
-        status =
-            td_autograd_grad(j->nends, ends, comes, nwanted, wanted, options, true, results);
+        status = td_autograd_grad(j->nends, ends, comes, nwanted, wanted, options, true, results);
     for (int k = 0; k < nwanted; k++) {
         if (results[k] && status == TD_OK)
             j->gradients[places[k]] = td_trace_value(r->trace, results[k]);

@@ -258,8 +258,8 @@ static td_ir_value *copy_of(splitter *s, const td_ir_value *value) {
     mark *m = mark_of(s, value);
     if (!m->copy && is_constant(value))
         m->copy = td_ir_add_constant(s->made->block, value->node->constant);
-    else if (!m->copy && m->forward && value->node && !s->joint->writes &&
-             is_cheap(value->node) && s->nagain++ < MOST_AGAIN)
+    else if (!m->copy && m->forward && value->node && !s->joint->writes && is_cheap(value->node) &&
+             s->nagain++ < MOST_AGAIN)
         (void)copy_node(s, value->node);
     return m->copy;
 }
@@ -336,8 +336,7 @@ static td_status start(splitter *s, const td_joint *joint) {
 static td_status make_forward(splitter *s, int nkept, const td_kept *kept, td_ir_graph **out) {
     const td_joint *j = s->joint;
     const td_ir_block *block = j->graph->block;
-    td_ir_value **values =
-        td_ir_alloc(s->made, sizeof *values * (size_t)(j->noutputs + nkept + 1));
+    td_ir_value **values = td_ir_alloc(s->made, sizeof *values * (size_t)(j->noutputs + nkept + 1));
     int n = 0;
     if (!values)
         return td_ir_status(s->made);

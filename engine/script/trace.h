@@ -12,6 +12,10 @@ typedef struct td_trace td_trace;
  * and lists by value. Written in place, a tensor is another value from there on. `place`, where it
  * is not NULL, is asked for the place of each call.
  *
+ * Modes that the function sets keep their meaning: under its autocast the casts of arguments become
+ * nodes, and what it makes in no_grad is detached where it is read outside. (A write in no_grad to
+ * what has a history is refused.) Modes in force at the beginning are those of the graph's caller.
+ *
  * EVALUE: a trace is being made already, or an input stands twice. */
 td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *names,
                          void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place), void *ctx,

@@ -1,6 +1,6 @@
-/* test_ops_script_gradient.c: gradients of graphs: against finite differences in float64, against the
- * same calls recorded one by one bit for bit, of second order, with writes in place, views, several
- * outputs, captured tensors, and where memory runs out. */
+/* test_ops_script_gradient.c: gradients of graphs: against finite differences in float64, against
+ * the same calls recorded one by one bit for bit, of second order, with writes in place, views,
+ * several outputs, captured tensors, and where memory runs out. */
 #include "engine/autograd/autograd.h"
 #include "engine/autograd/hooks.h"
 #include "engine/core/memory.h"
@@ -218,8 +218,7 @@ static td_status call(const td_script *s, td_gradient *d, int n, td_tensor *cons
         inputs[k] = TD_T(x[k]);
     if (d && !td_gradient_fits(d, inputs))
         return td_fail(TD_EINTERNAL, "does not fit");
-    td_status status =
-        d ? td_gradient_call(d, inputs, outputs) : td_script_run(s, inputs, outputs);
+    td_status status = d ? td_gradient_call(d, inputs, outputs) : td_script_run(s, inputs, outputs);
     for (int k = 0; k < td_script_graph(s)->block->noutputs && status == TD_OK; k++)
         out[k] = td_arg_tensor(outputs[k]);
     return status;
@@ -485,7 +484,8 @@ TEST(backward_of_pointwise_calls_is_one_group) {
     scene c;
     REQUIRE(set_scene(&c, tanh_text));
     int groups = 0, others = 0;
-    for (const td_ir_node *node = td_gradient_backward(c.d)->block->first; node; node = node->next) {
+    for (const td_ir_node *node = td_gradient_backward(c.d)->block->first; node;
+         node = node->next) {
         groups += node->kind == TD_IR_FUSION_GROUP;
         others += node->kind == TD_IR_OPERATOR;
     }
@@ -551,8 +551,7 @@ static td_status write_then_backward(const scene *c, bool derived, int which) {
     if (status == TD_OK)
         status = weigh(out[0], &sum);
     if (status == TD_OK)
-        status =
-            td_autograd_grad(1, &sum, NULL, 2, c->x, (td_backward_options){0}, true, grads);
+        status = td_autograd_grad(1, &sum, NULL, 2, c->x, (td_backward_options){0}, true, grads);
     td_release(sum);
     drop(1, out);
     drop(2, grads);
@@ -594,9 +593,8 @@ TEST(what_is_kept_goes_with_backward_unless_the_graph_is_retained) {
     td_tensor *ones = NULL;
     CHECK_INT(TD_APPLY(&ones, ones_like, TD_T(out[0])), TD_OK);
     for (int round = 0; round < 3; round++) {
-        td_status status =
-            td_autograd_grad(1, out, &ones, 2, c.x,
-                             (td_backward_options){.retain_graph = round == 0}, true, grads);
+        td_status status = td_autograd_grad(
+            1, out, &ones, 2, c.x, (td_backward_options){.retain_graph = round == 0}, true, grads);
         CHECK_INT(status, round < 2 ? TD_OK : TD_EAUTOGRAD);
         drop(2, grads);
     }
@@ -803,6 +801,66 @@ TEST(integers_pass_and_outputs_without_a_gradient_have_none) {
     drop(2, x);
 }
 
+/* ---- modes within a traced function ---- */
+
+/* tanh(x * y) in no_grad, times x, by y in autocast to bfloat16. */
+static td_status with_modes(td_tensor *const *x, td_tensor **out) {
+    td_tensor *t[4] = {NULL};
+    bool before = td_set_grad_enabled(false);
+    td_status status = TD_APPLY(&t[0], mul, TD_T(x[0]), TD_T(x[1]));
+    if (status == TD_OK)
+        status = TD_APPLY(&t[1], tanh, TD_T(t[0]));
+    td_set_grad_enabled(before);
+    if (status == TD_OK)
+        status = TD_APPLY(&t[2], mul, TD_T(t[1]), TD_T(x[0]));
+    td_modes cast = td_get_modes();
+    cast.casting = cast.uncached = true;
+    cast.cast[TD_CPU] = TD_BF16;
+    cast = td_set_modes(cast);
+    if (status == TD_OK)
+        status = TD_APPLY(&t[3], matmul, TD_T(t[2]), TD_T(x[1]));
+    td_set_modes(cast);
+    if (status == TD_OK)
+        status = TD_APPLY(out, to, TD_T(t[3]), TD_DTYPE(TD_F32));
+    drop(4, t);
+    return status;
+}
+
+TEST(no_grad_and_autocast_in_a_traced_function_keep_their_meaning) {
+    static const int64_t square[3] = {4, 4};
+    td_tensor *x[2] = {make(TD_F32, square), make(TD_F32, square)}, *out = NULL;
+    td_tensor *grads[3][2] = {{NULL}};
+    td_trace *trace = NULL;
+    td_ir_graph *g = NULL;
+    td_script *s = NULL;
+    for (int k = 0; k < 2; k++)
+        CHECK_INT(td_set_requires_grad(x[k], true), TD_OK);
+    REQUIRE(td_trace_begin(2, x, NULL, NULL, NULL, &trace) == TD_OK);
+    CHECK_INT(with_modes(x, &out), TD_OK);
+    REQUIRE(td_trace_end(trace, 1, &out, &g) == TD_OK && td_script_new(g, &s) == TD_OK);
+    drop(1, &out);
+    td_gradient *d = derive(s, 2, x);
+    REQUIRE(d != NULL);
+    for (int way = 0; way < 3; way++) { /* the function itself, its graph, with the gradient's */
+        td_tensor *sum = NULL;
+        CHECK_INT(way ? call(s, way > 1 ? d : NULL, 2, x, &out) : with_modes(x, &out), TD_OK);
+        CHECK_INT(weigh(out, &sum), TD_OK);
+        CHECK_INT(
+            td_autograd_grad(1, &sum, NULL, 2, x, (td_backward_options){0}, false, grads[way]),
+            TD_OK);
+        td_release(sum);
+        drop(1, &out);
+    }
+    for (int k = 0; k < 2; k++)
+        CHECK(same_bits(grads[0][k], grads[1][k]) && same_bits(grads[0][k], grads[2][k]));
+    for (int way = 0; way < 3; way++)
+        drop(2, grads[way]);
+    td_gradient_release(d);
+    td_script_release(s);
+    td_ir_graph_release(g);
+    drop(2, x);
+}
+
 /* ---- where there is none ---- */
 
 static void check_refused(const char *text, const char *why) {
@@ -982,6 +1040,7 @@ int main(void) {
     RUN(one_tensor_may_be_both_inputs);
     RUN(gradients_reach_tensors_that_the_graph_holds);
     RUN(integers_pass_and_outputs_without_a_gradient_have_none);
+    RUN(no_grad_and_autocast_in_a_traced_function_keep_their_meaning);
     RUN(graphs_without_a_gradient_say_why);
     RUN(a_gradient_is_for_inputs_like_those_it_was_derived_for);
     RUN(an_anomaly_is_found_behind_the_graph);
