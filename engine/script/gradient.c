@@ -341,26 +341,28 @@ static td_status take_apart(td_gradient *d, td_joint *joint) {
     for (int k = 0; k < d->ncaptured; k++)
         d->captured[k] = td_retain(joint->captured[k]);
     int n = d->ninputs + d->ncaptured, most = joint->nends + d->nkept;
-    bool *every = alloc(most > n ? most : n, sizeof *every);
+    bool *comes = alloc(most, sizeof *comes), *wanted = alloc(n, sizeof *wanted);
     d->outputs = alloc(d->noutputs, sizeof *d->outputs);
     d->results = alloc(most, sizeof *d->results);
     d->places = alloc(most, sizeof *d->places);
-    if (!every || !d->outputs || !d->results || !d->places)
+    if (!comes || !wanted || !d->outputs || !d->results || !d->places)
         TD_TRY(no_memory());
     find_results(d, joint);
     find_outputs(d, joint);
     TD_TRY(td_split_forward(joint, d->nkept, d->kept, &g));
     TD_TRY(make_script(g, false, &d->forward));
-    memset(every, true, (size_t)joint->nends);
-    d->variants = new_variant(d, every, d->wanted, false);
+    memset(comes, true, (size_t)joint->nends); /* nothing comes for what is kept */
+    memcpy(wanted, d->wanted, (size_t)d->ninputs);
+    memset(wanted + d->ninputs, true, (size_t)d->ncaptured);
+    d->variants = new_variant(d, comes, wanted, false);
     if (!d->variants)
         TD_TRY(no_memory());
     d->nvariants = 1;
-    memset(d->variants->wanted + d->ninputs, true, (size_t)d->ncaptured);
     TD_TRY(fill_variant(d, joint, d->variants));
 done:
     td_ir_graph_release(g);
-    td_free(every);
+    td_free(comes);
+    td_free(wanted);
     return status;
 }
 
