@@ -22,6 +22,7 @@ typedef struct variant {
     struct variant *next;
     td_script *script; /* NULL: no gradient comes out */
     bool recorded;
+    bool strict; /* reads strides: gradients come in row-major, as their stand-ins did */
     bool *comes;  /* by result of the node */
     bool *wanted; /* by input of the node; those of which there is one, which is 0 otherwise */
     bool *gives;  /* likewise: an output of the script */
@@ -96,6 +97,14 @@ static variant *new_variant(const td_gradient *d, const bool *comes, const bool 
     return v;
 }
 
+/* Does a graph call what works for some strides alone? */
+static bool reads_strides(const td_ir_graph *g) {
+    for (const td_ir_node *node = g->block->first; node; node = node->next)
+        if (node->op == TD_OP(view) || node->op == TD_OP(as_strided))
+            return true;
+    return false;
+}
+
 /* The backward part of a joint graph, which may lose gradients that nobody wants. */
 static td_status fill_variant(const td_gradient *d, td_joint *joint, variant *v) {
     td_ir_graph *g = NULL;
@@ -108,6 +117,7 @@ static td_status fill_variant(const td_gradient *d, td_joint *joint, variant *v)
     if (!any)
         return TD_OK;
     td_status status = td_split_backward(joint, d->nkept, d->kept, &g);
+    v->strict = status == TD_OK && reads_strides(g);
     if (status == TD_OK)
         status = make_script(g, v->recorded, &v->script);
     td_ir_graph_release(g);
@@ -180,30 +190,46 @@ static td_status get_variant(td_gradient *d, const bool *comes, const bool *want
 
 /* ---- backward ---- */
 
+/* The gradients that come in and what is kept: new references, with a history where backward is
+ * recorded. */
+static td_status fill_inputs(const td_gradient *d, const variant *v, td_function *f,
+                             td_tensor *const *gout, td_value *inputs) {
+    td_status status = TD_OK;
+    td_tensor *x;
+    int n = 0;
+    for (int k = 0; k < d->nresults && status == TD_OK; k++) {
+        if (!gout[k])
+            continue;
+        x = NULL;
+        if (v->strict && !gout[k]->contiguous)
+            status = TD_APPLY(&x, contiguous, TD_T(gout[k]));
+        else
+            x = td_retain(gout[k]);
+        inputs[n++] = td_tensor_or_nil(x);
+    }
+    for (int k = 0; k < d->nkept && status == TD_OK; k++) {
+        status = td_function_saved(f, k, &x);
+        inputs[n++] = td_tensor_or_nil(x);
+    }
+    return status;
+}
+
 static td_status run_variant(const td_gradient *d, const variant *v, td_function *f,
                              td_tensor *const *gout, td_tensor **in) {
     const td_ir_block *block = td_script_graph(v->script)->block;
     td_value *inputs = alloc(block->ninputs, sizeof *inputs);
     td_value *outputs = alloc(block->noutputs, sizeof *outputs);
-    td_tensor **kept = alloc(d->nkept, sizeof *kept);
-    td_status status = inputs && outputs && kept ? TD_OK : no_memory();
+    td_status status = inputs && outputs ? TD_OK : no_memory();
     int n = 0;
-    for (int k = 0; k < d->nresults && status == TD_OK; k++)
-        if (gout[k])
-            inputs[n++] = TD_T(gout[k]);
-    for (int k = 0; k < d->nkept && status == TD_OK; k++) {
-        status = td_function_saved(f, k, &kept[k]);
-        inputs[n++] = td_tensor_or_nil(kept[k]);
-    }
+    if (status == TD_OK)
+        status = fill_inputs(d, v, f, gout, inputs);
     if (status == TD_OK)
         status = td_script_run(v->script, inputs, outputs);
-    n = 0;
     for (int k = 0; k < d->ninputs + d->ncaptured && status == TD_OK; k++)
         if (v->gives[k])
             in[k] = outputs[n++].tensor;
-    for (int k = 0; k < d->nkept && kept; k++)
-        td_release(kept[k]);
-    td_free(kept);
+    for (int k = 0; k < block->ninputs && inputs; k++)
+        td_release(td_arg_tensor(inputs[k]));
     td_free(inputs);
     td_free(outputs);
     return status;

@@ -3,6 +3,7 @@
 #include "engine/script/gradient_record.h"
 
 #include "engine/autograd/autograd.h"
+#include "engine/core/elements.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/ops/given.h"
@@ -137,8 +138,11 @@ static td_ir_value *find_stranger(void *ctx, td_trace *t, td_tensor *x) {
 
 /* ---- calls ---- */
 
-/* Does it run others, which are what is recorded (calls/dispatch.c)? */
+/* Does it run others, which are what is recorded (calls/dispatch.c)? But for reshape, whose parts
+ * depend on strides, and those of gradients that come in may be others than the stand-ins'. */
 static bool runs_parts(const td_call *call, const td_op *op) {
+    if (op == TD_OP(reshape))
+        return false;
     bool composite = op->run && !op->backward && !(op->flags & (TD_OP_NONDIFF | TD_OP_VIEW));
     return (composite || (op->run && call->ngiven)) && !(op->flags & TD_OP_INPLACE_ONLY);
 }
@@ -161,9 +165,11 @@ static void replace_devices(const td_op *op, td_value *args, td_value *named) {
 
 static td_status run_one(recorder *r, td_call *call, const td_value *named) {
     const td_op *op = call->op;
+    unsigned missed = td_looks_missed();
     td_modes_current.dispatcher = NULL;
     td_status status = td_op_run(call);
     td_modes_current.dispatcher = &r->dispatcher;
+    td_looks_forget(missed); /* it chooses again when it runs */
     if (status)
         return status;
     const td_value *args = call->args;
@@ -454,7 +460,11 @@ td_status td_joint_record(const td_joint_request *request, td_joint *out) {
     out->graph = td_ir_graph_retain(td_trace_graph(r.trace));
     td_modes before = td_set_modes((td_modes){.dispatcher = &r.dispatcher});
     td_observer *observer = td_observer_set(NULL); /* nothing is computed that one could see */
+    unsigned missed = td_looks_missed();
     status = record(&r);
+    if (status == TD_OK && td_looks_missed() != missed)
+        status = td_fail(TD_EVALUE, "elements choose the operators that run");
+    td_looks_forget(missed);
     td_observer_set(observer);
     td_set_modes(before);
     clear(&r);

@@ -3,6 +3,7 @@
 #include "engine/script/gradient_split.h"
 
 #include "engine/core/memory.h"
+#include "engine/ops/language/expression.h"
 #include "engine/ops/pointwise/pointwise.h"
 
 #include <string.h>
@@ -217,6 +218,48 @@ static td_status choose(splitter *s) {
     return TD_OK;
 }
 
+/* A value is kept that it can be had from. */
+static bool secure(splitter *s, const td_ir_value *value) {
+    int left = MOST_AGAIN;
+    return value->type->kind != TD_IR_TENSOR || can_compute(s, value, &left) ||
+           keep(s, mark_of(s, value));
+}
+
+/* Of several results of an operator one that is kept may get a gradient of its own, where backward
+ * is recorded: what its row then reads, beyond what the others' gradients do. */
+static bool keep_for_result(splitter *s, const td_ir_node *node, int result) {
+    const td_op *op = node->op;
+    uint32_t args = op->derivative ? 0 : op->save_args;
+    uint32_t outs = op->derivative ? 0 : op->save_outs;
+    for (int k = 0; op->derivative && k < op->derivative->nroots; k++)
+        if (op->derivative->roots[k].gradient == result) {
+            args |= op->derivative->roots[k].args;
+            outs |= op->derivative->roots[k].outs;
+        }
+    for (int k = 0; k < node->ninputs; k++)
+        if (args >> k & 1 && !secure(s, node->inputs[k]))
+            return false;
+    for (int k = 0; k < node->noutputs; k++)
+        if (outs >> k & 1 && !secure(s, node->outputs[k]))
+            return false;
+    return true;
+}
+
+static td_status choose_for_results(splitter *s) {
+    for (int k = 0; k < s->nkept; k++) { /* which may grow */
+        const td_ir_value *value =
+            s->kept[k].from == TD_KEPT_MADE ? td_joint_value(s->joint, s->kept[k].number) : NULL;
+        const td_ir_node *node = value ? value->node : NULL;
+        if (!node || node->kind != TD_IR_OPERATOR || node->noutputs < 2 ||
+            value->type->requires_grad != 1)
+            continue;
+        for (int r = 0; r < node->noutputs; r++)
+            if (node->outputs[r] == value && !keep_for_result(s, node, r))
+                return no_memory();
+    }
+    return TD_OK;
+}
+
 td_status td_split_choose(const td_joint *joint, int *nkept, td_kept **kept) {
     splitter s;
     td_status status = begin(&s, joint);
@@ -224,6 +267,8 @@ td_status td_split_choose(const td_joint *joint, int *nkept, td_kept **kept) {
         need_gradients(&s);
         status = choose(&s);
     }
+    if (status == TD_OK)
+        status = choose_for_results(&s);
     if (status) {
         td_free(s.kept);
         s.kept = NULL;
