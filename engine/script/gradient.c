@@ -22,7 +22,7 @@ typedef struct variant {
     struct variant *next;
     td_script *script; /* NULL: no gradient comes out */
     bool recorded;
-    bool strict; /* reads strides: gradients come in row-major, as their stand-ins did */
+    bool strict;  /* reads strides: gradients come in row-major, as their stand-ins did */
     bool *comes;  /* by result of the node */
     bool *wanted; /* by input of the node; those of which there is one, which is 0 otherwise */
     bool *gives;  /* likewise: an output of the script */
@@ -135,7 +135,8 @@ static td_status derive(const td_gradient *d, const bool *comes, const bool *wan
                                 .wanted = d->wanted,
                                 .ncaptured = d->ncaptured,
                                 .captured = d->captured,
-                                .ends = ends};
+                                .ends = ends,
+                                .recorded = recorded};
     td_status status = v && ends ? TD_OK : no_memory();
     for (int k = 0; k < d->nresults && status == TD_OK; k++)
         if (comes[k])

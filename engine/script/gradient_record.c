@@ -33,9 +33,9 @@ typedef struct recorder {
     td_trace *trace;
     twin *twins;
     pair *pairs;
-    pair **inputs; /* of the script; NULL: no tensor */
-    int ncalls;
-    bool backward; /* the forward part is done */
+    pair **inputs;     /* of the script; NULL: no tensor */
+    int ncalls, depth; /* composites around the call */
+    bool backward;     /* the forward part is done */
 } recorder;
 
 static void *alloc(const recorder *r, size_t n, size_t size) {
@@ -163,6 +163,23 @@ static void replace_devices(const td_op *op, td_value *args, td_value *named) {
     }
 }
 
+/* Do the parts of a composite, or a gradient, move elements to another device, to read them there?
+ * (Devices that they have from a tensor are stand-ins already.) */
+static bool moves_elements(const recorder *r, const td_call *call) {
+    bool inner = r->depth > 0 || r->backward, tensors = td_call_count_tensors(call) > 0;
+    for (int k = 0; k < call->op->nparams; k++)
+        if (call->args[k].kind == TD_KIND_DEVICE && call->args[k].device.type != TD_META)
+            return inner && tensors;
+    return false;
+}
+
+static td_status run_parts(recorder *r, td_call *call) {
+    r->depth++;
+    td_status status = td_op_run(call);
+    r->depth--;
+    return status;
+}
+
 static td_status run_one(recorder *r, td_call *call, const td_value *named) {
     const td_op *op = call->op;
     unsigned missed = td_looks_missed();
@@ -186,6 +203,8 @@ static td_status check_call(recorder *r, const td_call *call, const td_op **op) 
         return td_fail(TD_EVALUE, "more than %d calls", MOST_CALLS);
     if (call->ngiven && call->op->flags & TD_OP_TURNS)
         return td_fail(TD_EVALUE, "%s turns a tensor in place", call->op->name);
+    if (moves_elements(r, call))
+        return td_fail(TD_EVALUE, "elements are read on the host");
     return call->op->variant ? call->op->variant(call->args, op) : TD_OK;
 }
 
@@ -210,7 +229,7 @@ static td_status run_call(recorder *r, td_call *call, td_tensor **room) {
                      .ngiven = call->ngiven,
                      .nbeside = call->nbeside,
                      .inplace = call->inplace};
-    status = runs_parts(call, op) ? td_op_run(&other) : run_one(r, &other, named);
+    status = runs_parts(call, op) ? run_parts(r, &other) : run_one(r, &other, named);
     if (status)
         return status;
     memcpy(call->out, other.out, sizeof call->out);
@@ -413,7 +432,7 @@ static td_status run_backward(recorder *r) {
         status = ends[e] ? make_gradient(r, ends[e], &comes[e])
                          : td_fail(TD_EVALUE, "an output was written after it was read");
     }
-    td_backward_options options = {.retain_graph = true};
+    td_backward_options options = {.retain_graph = true, .create_graph = r->request->recorded};
     if (status == TD_OK && j->nends && nwanted)
         status = td_autograd_grad(j->nends, ends, comes, nwanted, wanted, options, true, results);
     for (int k = 0; k < nwanted; k++) {

@@ -19,6 +19,7 @@ typedef struct td_joint_request {
     td_tensor *const *captured; /* NULL: those that require grad now, of which there are any */
     int nends; /* values whose gradients come in; -1: those outputs that have one */
     const int *ends;
+    bool recorded; /* backward is to be recorded itself: rows may have another way then */
 } td_joint_request;
 
 /* All lists are in the graph's memory. */

@@ -4,8 +4,8 @@
  * are broadcast and int64) out of other operators; `index` and `index_write_` know that form alone.
  * The other operators on whole rows (index_select, take, embedding, index_add) are one of the two.
  */
-#include "engine/core/elements.h"
 #include "engine/ops/index/index.h"
+#include "engine/core/elements.h"
 
 #include "engine/ops/make/copy.h"
 #include "engine/ops/rule_helpers.h"
