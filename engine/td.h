@@ -53,6 +53,7 @@
 #include "engine/script/passes/passes.h"
 #include "engine/script/run.h"
 #include "engine/script/scalars.h"
+#include "engine/script/scripted.h"
 #include "engine/script/trace.h"
 
 #endif

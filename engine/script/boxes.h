@@ -22,13 +22,19 @@ typedef enum td_box_kind {
     TD_BOX_STRING = TD_KIND_BOX,
     TD_BOX_LIST,
     TD_BOX_TUPLE,
-    TD_BOX_FUTURE /* function.h */
+    TD_BOX_FUTURE /* scripted.h */
 } td_box_kind;
 
 /* What every box begins with. */
 typedef struct td_box {
     atomic_int refs;
 } td_box;
+
+/* What futures begin with (future.c). */
+typedef struct td_box_future {
+    td_box box;
+    void (*destroy)(struct td_box_future *future);
+} td_box_future;
 
 typedef struct td_box_string {
     td_box box;

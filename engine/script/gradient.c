@@ -290,7 +290,7 @@ static td_status copy_inputs(td_gradient *d, const td_value *inputs) {
                            1u << TD_KIND_DEVICE;
     for (int k = 0; k < d->ninputs; k++) {
         td_tensor *made;
-        if (!(plain >> inputs[k].kind & 1))
+        if (inputs[k].kind > TD_KIND_FLOATS || !(plain >> inputs[k].kind & 1))
             return td_fail(TD_EVALUE, "input %d is a list", k + 1);
         d->inputs[k] = inputs[k];
         if (inputs[k].kind != TD_KIND_TENSOR)
@@ -393,6 +393,21 @@ done:
     return status;
 }
 
+/* What a call does besides computing would be done when the gradient is derived, and not by what is
+ * derived. */
+static td_status check_kinds(const td_ir_block *block) {
+    td_status status = TD_OK;
+    for (const td_ir_node *node = block->first; node && status == TD_OK; node = node->next) {
+        if (node->kind == TD_IR_PRINT || node->kind == TD_IR_HOST_CALL || node->kind == TD_IR_FORK)
+            return td_fail(TD_EVALUE, "the graph prints, forks or calls its host");
+        for (int b = 0; b < node->nblocks && status == TD_OK; b++)
+            status = check_kinds(node->blocks[b]);
+        if (node->subgraph && node->subgraph != block->graph && status == TD_OK)
+            status = check_kinds(node->subgraph->block);
+    }
+    return status;
+}
+
 td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **out) {
     const td_ir_block *block = td_script_graph(s)->block;
     td_joint joint = {0};
@@ -410,6 +425,7 @@ td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **ou
     d->wanted = alloc(d->ninputs, sizeof *d->wanted);
     if (!d->inputs || !d->wanted)
         TD_TRY(no_memory());
+    TD_TRY(check_kinds(block));
     TD_TRY(copy_inputs(d, inputs));
     td_joint_request request = {.script = s, .inputs = inputs, .wanted = d->wanted, .nends = -1};
     TD_TRY(td_joint_record(&request, &joint));

@@ -288,7 +288,7 @@ static td_status see_outputs(recorder *r, int n, td_value *outputs) {
     for (int k = 0; k < n; k++) {
         td_status status = TD_OK;
         td_value *v = &outputs[k];
-        if (v->kind == TD_KIND_TENSORS)
+        if (v->kind == TD_KIND_TENSORS || v->kind > TD_KIND_FLOATS)
             return td_fail(TD_EVALUE, "output %d is a list", k + 1);
         if (v->kind == TD_KIND_TENSOR) {
             td_tensor *x = v->tensor;

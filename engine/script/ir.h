@@ -81,6 +81,10 @@ const td_ir_type *td_ir_type_of_tensor(td_ir_graph *g, const td_tensor *x);
 bool td_ir_type_equal(const td_ir_type *a, const td_ir_type *b);
 /* May a value of type `from` stand where `to` is expected? What is not known fits everything. */
 bool td_ir_type_fits(const td_ir_type *from, const td_ir_type *to);
+/* May a value of type `entry` become a part of a list or tuple whose part has that type? As above;
+ * but where anything may be, nothing that has parts itself or could have: so no value nests deeper
+ * than its type says, and no list comes to hold itself. */
+bool td_ir_type_may_enter(const td_ir_type *entry, const td_ir_type *part);
 /* "Float(2, *, requires_grad=0, device=cpu)"; cut where the buffer ends. Returns the buffer. */
 const char *td_ir_type_text(const td_ir_type *type, char *buffer, size_t size);
 /* "Float", "Long": TorchScript's name of a dtype. */

@@ -2,13 +2,13 @@
  * what it names, must have been made before. */
 #include "engine/core/memory.h"
 #include "engine/core/number.h"
-#include "engine/script/ir.h"
+#include "engine/script/scalars.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_DEPTH = 64, MOST_ENTRIES = 1 << 16, MOST_NAME = 200 };
+enum { MOST_DEPTH = 64, MOST_ENTRIES = 1 << 16, MOST_NAME = 200, MOST_GRAPHS = 1000 };
 
 /* The values of a graph by the names that its text gives them. */
 typedef struct scope {
@@ -21,10 +21,11 @@ typedef struct entry {
     td_ir_value *value;
 } entry;
 
-/* A node that names a group, whose graph stands further down. */
+/* A node that names a graph of its own, which stands further down. */
 typedef struct reference {
     td_ir_node *node;
-    int group;
+    int from; /* the number of the graph that the node is in; -1: the first */
+    int to;
     struct reference *next;
 } reference;
 
@@ -32,9 +33,12 @@ typedef struct parser {
     const char *text, *at;
     scope *scope;
     int depth;
+    int number; /* of the graph that is read; -1: the first */
     reference *references;
     td_ir_graph *scratch; /* memory of what lives as long as the parser */
-    bool failed;          /* with a message */
+    int ntensors;         /* constants that the text has by number */
+    td_tensor *const *tensors;
+    bool failed; /* with a message */
 } parser;
 
 /* ---- errors and words ---- */
@@ -270,11 +274,12 @@ static const td_ir_type *take_tensor(parser *p, uint8_t dtype) {
     return copy;
 }
 
-/* Types between commas up to a closing parenthesis. */
+/* Types between commas up to a closing parenthesis; Future[T] has a bracket. */
 static const td_ir_type *take_parts(parser *p, td_ir_type_kind kind) {
     const td_ir_type *parts[64];
+    const char *end = p->at[-1] == '[' ? "]" : ")";
     int n = 0;
-    while (!take(p, ")")) {
+    while (!take(p, end)) {
         if (n == 64)
             fail(p, "a type of more than 64 parts");
         if ((n && !expect(p, ",")) || p->failed || !(parts[n] = take_type(p)))
@@ -305,7 +310,7 @@ static const td_ir_type *take_plain_type(parser *p) {
             return td_ir_simple_type(simple[k].kind);
     if (n == 6 && !strncmp(name, "Tensor", n))
         return take_tensor(p, TD_DTYPE_NONE);
-    if (n == 6 && !strncmp(name, "Future", n) && take(p, "("))
+    if (n == 6 && !strncmp(name, "Future", n) && (take(p, "(") || take(p, "[")))
         return take_parts(p, TD_IR_FUTURE);
     for (int d = 0; d < TD_DTYPE_COUNT; d++)
         if (strlen(td_ir_dtype_name((td_dtype)d)) == n &&
@@ -480,24 +485,46 @@ static int small_int(const char *text) {
     return value < 0 || value > 1 << 30 ? 0 : (int)value;
 }
 
-/* The values that a node makes: their names and types, before it is known what it is. */
+/* The values that a node makes: their names and types, before it is known what it is; in the
+ * scratch memory. */
 typedef struct results {
-    int n;
-    char names[16][MOST_NAME];
-    const td_ir_type *types[16];
+    int n, room;
+    const char **names;
+    const td_ir_type **types;
 } results;
 
+static bool add_result(parser *p, results *r, const char *name, const td_ir_type *type) {
+    if (r->n == r->room) {
+        int room = r->room ? 2 * r->room : 4;
+        const char **names = td_ir_alloc(p->scratch, sizeof *names * (size_t)room);
+        const td_ir_type **types = td_ir_alloc(p->scratch, sizeof *types * (size_t)room);
+        if (!names || !types)
+            return fail_memory(p);
+        for (int k = 0; k < r->n; k++) {
+            names[k] = r->names[k];
+            types[k] = r->types[k];
+        }
+        *r = (results){.n = r->n, .room = room, .names = names, .types = types};
+    }
+    r->names[r->n] = td_ir_text(p->scratch, name, strlen(name));
+    r->types[r->n] = type;
+    return r->names[r->n++] || fail_memory(p);
+}
+
 static bool take_results(parser *p, results *r) {
-    r->n = 0;
+    char name[MOST_NAME];
+    *r = (results){.n = 0};
     skip_space(p);
     if (*p->at != '%')
         return true;
     do {
-        if (r->n == 16)
-            return fail(p, "a node that makes more than 16 values");
-        if (!copy_name(p, r->names[r->n]) || !expect(p, ":") || !(r->types[r->n] = take_type(p)))
+        if (r->n == MOST_ENTRIES)
+            return fail(p, "a node that makes more than %d values", MOST_ENTRIES);
+        if (!copy_name(p, name) || !expect(p, ":"))
             return false;
-        r->n++;
+        const td_ir_type *type = take_type(p);
+        if (!type || !add_result(p, r, name, type))
+            return p->failed ? false : fail_memory(p);
     } while (take(p, ","));
     return expect(p, "=");
 }
@@ -507,20 +534,20 @@ typedef struct head {
     td_ir_kind kind;
     const td_op *op;
     bool inplace;
-    int group;
+    const char *name; /* of an operator, in the text */
+    size_t length;
+    const td_scalar *scalar;
+    int graph, id;
     td_value constant;
     char room[512];
 } head;
 
-static bool take_operator(parser *p, head *h) {
+/* The operator on tensors of that name; none leaves `op` NULL. */
+static void find_operator(head *h) {
     char name[MOST_NAME];
-    size_t n;
-    const char *text = take_name(p, &n);
-    if (!n || n >= MOST_NAME)
-        return fail(p, "the name of an operator expected");
-    memcpy(name, text, n);
+    size_t n = h->length;
+    memcpy(name, h->name, n);
     name[n] = 0;
-    h->kind = TD_IR_OPERATOR;
     h->op = td_op_find(name);
     if (!h->op && name[n - 1] == '_') {
         name[n - 1] = 0;
@@ -530,18 +557,80 @@ static bool take_operator(parser *p, head *h) {
             h->op = NULL;
     }
     if (!h->op) {
-        const td_alias *alias = td_alias_find(h->inplace ? name : name);
+        const td_alias *alias = td_alias_find(name);
         h->op = alias ? alias->op : NULL;
     }
-    p->at = h->op ? p->at : text;
-    return h->op || fail(p, "there is no operator '%.*s'", (int)n, text);
+}
+
+static bool is_scalar_name(const head *h) {
+    for (int k = 0; k < td_scalar_count(); k++)
+        if (strlen(td_scalar_get(k)->name) == h->length &&
+            !memcmp(td_scalar_get(k)->name, h->name, h->length))
+            return true;
+    return false;
+}
+
+static bool take_operator(parser *p, head *h) {
+    h->name = take_name(p, &h->length);
+    if (!h->length || h->length >= MOST_NAME)
+        return fail(p, "the name of an operator expected");
+    h->kind = TD_IR_OPERATOR;
+    find_operator(h);
+    if (h->op || is_scalar_name(h))
+        return true;
+    p->at = h->name;
+    return fail(p, "there is no operator '%.*s'", (int)h->length, h->name);
+}
+
+/* Which operator it is follows from its arguments, too. */
+static bool choose_operator(parser *p, head *h, int n, td_ir_value *const *inputs) {
+    char types[160] = "", one[64];
+    h->scalar = td_scalar_find(h->name, h->length, n, inputs);
+    if (h->scalar) {
+        h->kind = TD_IR_SCALAR;
+        h->op = NULL;
+        h->inplace = false;
+    }
+    if (h->scalar || h->op)
+        return true;
+    for (int k = 0; k < n; k++) {
+        size_t used = strlen(types);
+        snprintf(types + used, sizeof types - used, "%s%s", k ? ", " : "",
+                 td_ir_type_text(inputs[k]->type, one, sizeof one));
+    }
+    p->at = h->name;
+    return fail(p, "'%.*s' does not take (%s)", (int)h->length, h->name, types);
+}
+
+static bool take_number(parser *p, const char *what, int most, int *number) {
+    int64_t value;
+    if (!take_int(p, &value))
+        return false;
+    if (value < 0 || value >= most)
+        return fail(p, "there is no %s %lld", what, (long long)value);
+    *number = (int)value;
+    return expect(p, "]");
+}
+
+/* What stands between a constant's brackets. */
+static bool take_attribute(parser *p, const results *r, head *h) {
+    int tensor = 0;
+    if (r->n != 1)
+        return fail(p, "a constant is one value");
+    if (take(p, "[tensor=")) {
+        if (r->types[0]->kind != TD_IR_TENSOR)
+            return fail(p, "a constant tensor is a Tensor");
+        if (!take_number(p, "tensor", p->ntensors, &tensor))
+            return false;
+        h->constant = TD_T(td_retain(p->tensors[tensor]));
+        return true;
+    }
+    return !take(p, "[value=") ||
+           (take_constant(p, r->types[0], h->room, sizeof h->room, &h->constant) && expect(p, "]"));
 }
 
 static bool take_head(parser *p, const results *r, head *h) {
     size_t n;
-    h->op = NULL;
-    h->inplace = false;
-    h->group = -1;
     if (take(p, "aten::"))
         return take_operator(p, h);
     if (!expect(p, "prim::"))
@@ -550,17 +639,16 @@ static bool take_head(parser *p, const results *r, head *h) {
     for (int k = TD_IR_OPERATOR + 1; k < TD_IR_KINDS; k++) {
         const char *kind = td_ir_kind_name((td_ir_kind)k) + strlen("prim::");
         size_t length = strlen(kind);
-        bool grouped = k == TD_IR_FUSION_GROUP;
-        if (strncmp(name, kind, length) != 0 || (grouped ? n <= length + 1 : n != length))
+        bool graph = td_ir_kind_has_graph((td_ir_kind)k);
+        if (!length || strncmp(name, kind, length) != 0 ||
+            (graph ? n <= length + 1 || name[length] != '_' : n != length))
             continue;
         h->kind = (td_ir_kind)k;
-        h->group = grouped ? small_int(name + length + 1) : -1;
-        if (k != TD_IR_CONSTANT || !take(p, "[value="))
-            return true;
-        if (r->n != 1)
-            return fail(p, "a constant is one value");
-        return take_constant(p, r->types[0], h->room, sizeof h->room, &h->constant) &&
-               expect(p, "]");
+        h->graph = graph ? small_int(name + length + 1) : -1;
+        if (k == TD_IR_CONSTANT)
+            return take_attribute(p, r, h);
+        return k != TD_IR_HOST_CALL ||
+               (expect(p, "[id=") && take_number(p, "function", 1 << 30, &h->id));
     }
     p->at = name;
     return fail(p, "there is no node 'prim::%.*s'", (int)(n < 60 ? n : 60), name);
@@ -616,37 +704,44 @@ static bool take_blocks(parser *p, td_ir_node *node) {
     }
 }
 
-static bool take_node(parser *p, td_ir_block *block) {
-    results r;
-    head h;
+static bool add_reference(parser *p, td_ir_node *node, int to) {
+    reference *ref = td_ir_alloc(p->scratch, sizeof *ref);
+    if (!ref)
+        return fail_memory(p);
+    *ref = (reference){node, p->number, to, p->references};
+    p->references = ref;
+    return true;
+}
+
+/* A node without its blocks. */
+static td_ir_node *take_line(parser *p, td_ir_block *block, results *r) {
+    head h = {.graph = -1, .constant = TD_NIL};
     td_ir_value **inputs;
     int n;
-    h.constant = TD_NIL;
     td_ir_node *node = NULL;
-    if (take_results(p, &r) && take_head(p, &r, &h) && take_values(p, &n, &inputs)) {
-        node = td_ir_append(block, h.kind, n, inputs, r.n, r.types);
+    if (take_results(p, r) && take_head(p, r, &h) && take_values(p, &n, &inputs) &&
+        (h.kind != TD_IR_OPERATOR || choose_operator(p, &h, n, inputs))) {
+        node = td_ir_append(block, h.kind, n, inputs, r->n, r->types);
         if (!node)
             fail_memory(p);
     }
-    if (!node) {
-        td_release(td_arg_tensor(h.constant));
-        return false;
+    if (node) {
+        node->op = h.op;
+        node->scalar = h.scalar;
+        node->inplace = h.inplace;
+        node->id = h.id;
+        if (h.kind == TD_IR_CONSTANT)
+            td_ir_set_constant(node, h.constant);
+        take_place(p, node);
     }
-    node->op = h.op;
-    node->inplace = h.inplace;
-    if (h.kind == TD_IR_CONSTANT) {
-        td_ir_set_constant(node, h.constant);
-        td_release(td_arg_tensor(h.constant));
-    }
-    if (h.group >= 0) {
-        reference *ref = td_ir_alloc(p->scratch, sizeof *ref);
-        if (!ref)
-            return fail_memory(p);
-        *ref = (reference){node, h.group, p->references};
-        p->references = ref;
-    }
-    take_place(p, node);
-    if (!take_blocks(p, node))
+    td_release(td_arg_tensor(h.constant));
+    return node && (h.graph < 0 || add_reference(p, node, h.graph)) ? node : NULL;
+}
+
+static bool take_node(parser *p, td_ir_block *block) {
+    results r;
+    td_ir_node *node = take_line(p, block, &r);
+    if (!node || !take_blocks(p, node))
         return false;
     for (int k = 0; k < r.n; k++) { /* seen by what follows, not by its own blocks */
         td_ir_set_name(p->scope->g, node->outputs[k], r.names[k]);
@@ -694,44 +789,100 @@ static bool take_graph(parser *p, td_ir_graph **out) {
 
 /* ---- whole texts ---- */
 
-/* `with prim::FusionGroup_0 = graph(...)`: the graphs of groups, one after the other. */
-static bool take_groups(parser *p) {
-    int group = 0;
-    for (; take(p, "with "); group++) {
-        td_ir_graph *g = NULL;
-        char name[64];
-        snprintf(name, sizeof name, "%s_%d", td_ir_kind_name(TD_IR_FUSION_GROUP), group);
-        bool well = expect(p, name) && expect(p, "=") && take_graph(p, &g) &&
-                    (!g->failed || fail_memory(p));
-        for (reference *ref = p->references; ref && well; ref = ref->next)
-            if (ref->group == group && !ref->node->subgraph)
-                ref->node->subgraph = td_ir_graph_retain(g);
-        td_ir_graph_release(g);
+/* The graphs that stand behind the first, in order. */
+typedef struct graphs {
+    int n;
+    td_ir_graph **list; /* references; in the scratch memory */
+    bool *reached;      /* those from which nothing goes back to what is being looked at */
+} graphs;
+
+/* `with prim::CallFunction_0 = graph(...)`, whatever kind has the number. */
+static bool take_graphs(parser *p, graphs *all) {
+    all->list = td_ir_alloc(p->scratch, sizeof *all->list * MOST_GRAPHS);
+    all->reached = td_ir_alloc(p->scratch, MOST_GRAPHS);
+    if (!all->list || !all->reached)
+        return fail_memory(p);
+    while (take(p, "with ")) {
+        size_t n;
+        char number[16];
+        p->number = all->n;
+        if (all->n == MOST_GRAPHS)
+            return fail(p, "more than %d graphs", MOST_GRAPHS);
+        snprintf(number, sizeof number, "_%d", all->n);
+        const char *name = expect(p, "prim::") ? take_name(p, &n) : NULL;
+        if (!name)
+            return false;
+        if (n < strlen(number) || strncmp(name + n - strlen(number), number, strlen(number)) != 0)
+            return fail(p, "the graph of number %d expected", all->n);
+        bool well = expect(p, "=") && take_graph(p, &all->list[all->n]);
+        bool made = all->list[all->n] != NULL;
+        well = well && (!all->list[all->n]->failed || fail_memory(p));
+        all->n += made;
         if (!well)
             return false;
     }
-    for (reference *ref = p->references; ref; ref = ref->next)
-        if (!ref->node->subgraph)
-            return fail(p, "the graph of group %d is missing", ref->group);
     return true;
 }
 
-td_status td_ir_parse(const char *text, td_ir_graph **out) {
-    parser p = {.text = text, .at = text, .scratch = td_ir_graph_new()};
+/* No graph is reached from itself, but by its own nodes. */
+static bool check_order(parser *p, graphs *all, int number, int depth) {
+    if (depth > all->n)
+        return fail(p, "graphs %d and others call one another in a circle", number);
+    if (all->reached[number])
+        return true;
+    for (reference *ref = p->references; ref; ref = ref->next)
+        if (ref->from == number && ref->to != number && !check_order(p, all, ref->to, depth + 1))
+            return false;
+    return all->reached[number] = true;
+}
+
+/* Each node has the graph that it names. */
+static bool join_graphs(parser *p, graphs *all) {
+    for (reference *ref = p->references; ref; ref = ref->next)
+        if (ref->to >= all->n)
+            return fail(p, "the graph of group %d is missing", ref->to);
+    for (int k = 0; k < all->n; k++)
+        if (!check_order(p, all, k, 0))
+            return false;
+    for (reference *ref = p->references; ref; ref = ref->next) {
+        td_ir_graph *g = all->list[ref->to];
+        ref->node->subgraph = ref->from == ref->to ? g : td_ir_graph_retain(g);
+    }
+    return true;
+}
+
+td_status td_ir_parse_with(const char *text, int ntensors, td_tensor *const *tensors,
+                           td_ir_graph **out) {
+    parser p = {.text = text,
+                .at = text,
+                .number = -1,
+                .scratch = td_ir_graph_new(),
+                .ntensors = ntensors,
+                .tensors = tensors};
+    graphs all = {.n = 0};
     *out = NULL;
     if (!p.scratch)
         return td_fail(TD_ENOMEM, "out of memory for a graph");
-    bool well = take_graph(&p, out) && take_groups(&p);
+    bool well = take_graph(&p, out) && take_graphs(&p, &all);
     skip_space(&p);
     if (well && *p.at)
         well = fail(&p, "the text goes on behind the graph");
-    td_ir_graph_release(p.scratch);
+    well = well && join_graphs(&p, &all);
     td_status status = well ? td_ir_status(*out) : td_error_code();
+    for (int k = 0; k < all.n && status == TD_OK; k++)
+        status = td_ir_verify(all.list[k]);
     if (status == TD_OK)
         status = td_ir_verify(*out);
+    for (int k = 0; k < all.n; k++)
+        td_ir_graph_release(all.list[k]);
+    td_ir_graph_release(p.scratch);
     if (status) {
         td_ir_graph_release(*out);
         *out = NULL;
     }
     return status;
+}
+
+td_status td_ir_parse(const char *text, td_ir_graph **out) {
+    return td_ir_parse_with(text, 0, NULL, out);
 }

@@ -1,7 +1,7 @@
 /* ir_print.c: graphs as TorchScript prints them. */
 #include "engine/core/memory.h"
 #include "engine/core/number.h"
-#include "engine/script/ir.h"
+#include "engine/script/scalars.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -13,8 +13,9 @@ typedef struct printer {
     char *text;
     size_t used, size;
     bool failed;
-    const td_ir_graph **groups; /* that are named, in the order of their numbers */
-    int ngroups;
+    const td_ir_node **graphs; /* the first nodes that name graphs, in the order of their numbers */
+    int ngraphs;
+    td_list *tensors; /* constants by number; NULL: by their elements */
 } printer;
 
 static void add_bytes(printer *p, const char *bytes, size_t n) {
@@ -92,6 +93,21 @@ static void add_tensor(printer *p, const td_tensor *x) {
     add(p, "}");
 }
 
+/* The number of a constant tensor in the list. */
+static void add_tensor_number(printer *p, td_tensor *x) {
+    td_tensor **known = p->tensors->items;
+    int k = 0;
+    while (k < p->tensors->n && known[k] != x)
+        k++;
+    if (k == p->tensors->n) {
+        td_tensor **place = td_list_add(p->tensors, sizeof *place);
+        p->failed |= !place;
+        if (place)
+            *place = x;
+    }
+    add(p, "[tensor=%d]", k);
+}
+
 static void add_constant(printer *p, td_value v) {
     switch ((td_kind)v.kind) {
     case TD_KIND_NIL:
@@ -144,7 +160,7 @@ static void indent(printer *p, int depth) {
 }
 
 static void add_type(printer *p, const td_ir_type *type) {
-    char text[512];
+    char text[960];
     add(p, " : %s", td_ir_type_text(type, text, sizeof text));
 }
 
@@ -153,33 +169,41 @@ static void add_values(printer *p, int n, td_ir_value *const *values) {
         add(p, k ? ", %%%s" : "%%%s", values[k]->name);
 }
 
-/* The number of a group among those of this text; the same graph has the same. */
-static int number_of(printer *p, const td_ir_graph *group) {
-    for (int k = 0; k < p->ngroups; k++)
-        if (p->groups[k] == group)
+/* The number of a node's graph among those of this text; the same graph has the same. */
+static int number_of(printer *p, const td_ir_node *node) {
+    for (int k = 0; k < p->ngraphs; k++)
+        if (p->graphs[k]->subgraph == node->subgraph)
             return k;
-    const td_ir_graph **more = td_realloc(p->groups, sizeof *more * (size_t)(p->ngroups + 1));
+    const td_ir_node **more = td_realloc(p->graphs, sizeof *more * (size_t)(p->ngraphs + 1));
     if (!more) {
         p->failed = true;
         return 0;
     }
-    p->groups = more;
-    p->groups[p->ngroups] = group;
-    return p->ngroups++;
+    p->graphs = more;
+    p->graphs[p->ngraphs] = node;
+    return p->ngraphs++;
 }
 
 static void add_name(printer *p, const td_ir_node *node) {
     if (node->kind == TD_IR_OPERATOR)
         add(p, "aten::%s%s", node->op->name, node->inplace ? "_" : "");
+    else if (node->kind == TD_IR_SCALAR)
+        add(p, "aten::%s", node->scalar->name);
     else
         add(p, "%s", td_ir_kind_name((td_ir_kind)node->kind));
-    if (node->kind == TD_IR_FUSION_GROUP)
-        add(p, "_%d", number_of(p, node->subgraph));
-    if (node->kind == TD_IR_CONSTANT && node->constant.kind != TD_KIND_NIL) {
-        add(p, "[value=");
-        add_constant(p, node->constant);
-        add(p, "]");
+    if (td_ir_kind_has_graph((td_ir_kind)node->kind))
+        add(p, "_%d", number_of(p, node));
+    if (node->kind == TD_IR_HOST_CALL)
+        add(p, "[id=%d]", node->id);
+    if (node->kind != TD_IR_CONSTANT || node->constant.kind == TD_KIND_NIL)
+        return;
+    if (p->tensors && node->constant.kind == TD_KIND_TENSOR) {
+        add_tensor_number(p, node->constant.tensor);
+        return;
     }
+    add(p, "[value=");
+    add_constant(p, node->constant);
+    add(p, "]");
 }
 
 static void add_place(printer *p, td_ir_place place) {
@@ -242,18 +266,23 @@ static void add_graph(printer *p, const td_ir_graph *g, int column) {
     add(p, ")\n");
 }
 
-char *td_ir_print(const td_ir_graph *g) {
-    printer p = {.text = NULL};
+char *td_ir_print_with(const td_ir_graph *g, td_list *tensors) {
+    printer p = {.tensors = tensors};
     add_graph(&p, g, 6);
-    for (int k = 0; k < p.ngroups && !p.failed; k++) { /* which may name more groups */
+    for (int k = 0; k < p.ngraphs && !p.failed; k++) { /* which may name more graphs */
         size_t before = p.used;
-        add(&p, "with %s_%d = ", td_ir_kind_name(TD_IR_FUSION_GROUP), k);
-        add_graph(&p, p.groups[k], (int)(p.used - before) + 6);
+        const td_ir_node *node = p.graphs[k];
+        add(&p, "with %s_%d = ", td_ir_kind_name((td_ir_kind)node->kind), k);
+        add_graph(&p, node->subgraph, (int)(p.used - before) + 6);
     }
-    td_free(p.groups);
+    td_free(p.graphs);
     if (p.failed) {
         td_free(p.text);
         return NULL;
     }
     return p.text;
+}
+
+char *td_ir_print(const td_ir_graph *g) {
+    return td_ir_print_with(g, NULL);
 }

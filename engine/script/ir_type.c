@@ -127,6 +127,26 @@ static bool tensors_fit(const td_ir_type *from, const td_ir_type *to) {
     return dtypes && grads && devices && dims;
 }
 
+static const td_ir_type *without_optional(const td_ir_type *type) {
+    while (type->kind == TD_IR_OPTIONAL)
+        type = type->parts[0];
+    return type;
+}
+
+/* Has a value of this type parts, or could it have some? */
+static bool may_nest(const td_ir_type *type) {
+    td_ir_type_kind kind = (td_ir_type_kind)without_optional(type)->kind;
+    return kind == TD_IR_LIST || kind == TD_IR_TUPLE || kind == TD_IR_FUTURE || kind == TD_IR_ANY;
+}
+
+/* Parts of types that are to fit: td_ir_type_may_enter, but that what may be anything is that on
+ * both sides. */
+static bool part_fits(const td_ir_type *from, const td_ir_type *to) {
+    if (without_optional(to)->kind == TD_IR_ANY && may_nest(from))
+        return td_ir_type_equal(from, to);
+    return td_ir_type_fits(from, to);
+}
+
 bool td_ir_type_fits(const td_ir_type *from, const td_ir_type *to) {
     if (to->kind == TD_IR_ANY || from->kind == TD_IR_ANY)
         return true;
@@ -141,9 +161,14 @@ bool td_ir_type_fits(const td_ir_type *from, const td_ir_type *to) {
     if (to->kind == TD_IR_TENSOR)
         return tensors_fit(from, to);
     for (int k = 0; k < to->n; k++)
-        if (from->n != to->n || !td_ir_type_fits(from->parts[k], to->parts[k]))
+        if (from->n != to->n || !part_fits(from->parts[k], to->parts[k]))
             return false;
     return from->n == to->n;
+}
+
+bool td_ir_type_may_enter(const td_ir_type *entry, const td_ir_type *part) {
+    const td_ir_type *anything = without_optional(part);
+    return td_ir_type_fits(entry, part) && (anything->kind != TD_IR_ANY || !may_nest(entry));
 }
 
 /* ---- texts ---- */

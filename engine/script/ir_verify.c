@@ -1,5 +1,5 @@
 /* ir_verify.c: does a graph hold what ir.h promises of it? */
-#include "engine/script/ir.h"
+#include "engine/script/scalars.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,8 @@ TD_PRINTF(2, 3) static td_status fail(const td_ir_node *node, const char *format
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     const char *kind = !node                          ? "the graph"
-                       : node->kind == TD_IR_OPERATOR ? node->op->name
+                       : node->kind == TD_IR_OPERATOR ? (node->op ? node->op->name : "?")
+                       : node->kind == TD_IR_SCALAR   ? (node->scalar ? node->scalar->name : "?")
                                                       : td_ir_kind_name((td_ir_kind)node->kind);
     return td_fail(TD_EINTERNAL, "%s%s%s: %s", kind, node && node->noutputs ? " that makes %" : "",
                    node && node->noutputs ? node->outputs[0]->name : "", what);
@@ -79,6 +80,27 @@ static bool takes(const td_param *param, const td_ir_type *type) {
     return false;
 }
 
+/* May a result have this type? */
+static bool gives(td_result_type result, const td_ir_type *type) {
+    while (type->kind == TD_IR_OPTIONAL)
+        type = type->parts[0];
+    if (type->kind == TD_IR_ANY)
+        return true;
+    switch (result) {
+    case TD_RESULT_TENSOR:
+        return type->kind == TD_IR_TENSOR || type->kind == TD_IR_NONE;
+    case TD_RESULT_TENSORS:
+        return is_list_of(type, TD_IR_TENSOR);
+    case TD_RESULT_NUMBER:
+        return type->kind == TD_IR_NUMBER || type->kind == TD_IR_INT || type->kind == TD_IR_FLOAT;
+    case TD_RESULT_BOOL:
+        return type->kind == TD_IR_BOOL;
+    case TD_RESULT_NOTHING:
+        break;
+    }
+    return false;
+}
+
 static td_status check_operator(const td_ir_node *node) {
     char text[256];
     const td_op *op = node->op;
@@ -91,6 +113,10 @@ static td_status check_operator(const td_ir_node *node) {
     int results = op->result_type == TD_RESULT_NOTHING ? 0 : op->nresults ? op->nresults : 1;
     if (node->noutputs != results)
         return fail(node, "%d results, where it makes %d", node->noutputs, results);
+    for (int k = 0; k < node->noutputs; k++)
+        if (!gives((td_result_type)op->result_type, node->outputs[k]->type))
+            return fail(node, "%%%s is %s, which it does not make", node->outputs[k]->name,
+                        td_ir_type_text(node->outputs[k]->type, text, sizeof text));
     for (int k = 0; k < node->ninputs; k++)
         if (!takes(&op->params[k], node->inputs[k]->type))
             return fail(node, "%s is given %%%s, which is %s", op->params[k].name,
@@ -155,7 +181,8 @@ static td_status check_parts(const td_ir_node *node, bool makes) {
         return fail(node, list ? "it is of a list" : "it is of a tuple of as many parts");
     for (int k = 0; k < n; k++) {
         const td_ir_type *part = type->parts[list ? 0 : k];
-        if (makes ? !td_ir_type_fits(parts[k]->type, part) : !td_ir_type_fits(part, parts[k]->type))
+        if (makes ? !td_ir_type_may_enter(parts[k]->type, part)
+                  : !td_ir_type_fits(part, parts[k]->type))
             return fail(node, "%%%s does not fit its part", parts[k]->name);
     }
     return TD_OK;
@@ -170,13 +197,62 @@ static td_status check_group(const td_ir_node *node) {
                   : check_fit(node, "output", node->noutputs, block->outputs, node->outputs);
 }
 
+static td_status check_scalar(const td_ir_node *node) {
+    if (!node->scalar || !td_scalar_takes(node->scalar, node->ninputs, node->inputs))
+        return fail(node, "its arguments are not those of its row");
+    if (node->noutputs != 1)
+        return fail(node, "it makes one value");
+    char text[256];
+    const td_ir_value *made = node->outputs[0];
+    return td_scalar_gives(node->scalar, node->ninputs, node->inputs, made->type)
+               ? TD_OK
+               : fail(node, "%%%s is %s, which it does not make", made->name,
+                      td_ir_type_text(made->type, text, sizeof text));
+}
+
+static td_status check_tuple_index(const td_ir_node *node) {
+    const td_ir_node *index = node->ninputs == 2 ? node->inputs[1]->node : NULL;
+    const td_ir_type *tuple = node->ninputs == 2 ? node->inputs[0]->type : NULL;
+    if (!index || node->noutputs != 1 || tuple->kind != TD_IR_TUPLE ||
+        index->kind != TD_IR_CONSTANT || index->constant.kind != TD_KIND_INT)
+        return fail(node, "it is of a tuple and a constant int");
+    if (index->constant.i < 0 || index->constant.i >= tuple->n)
+        return fail(node, "there is no part %lld", (long long)index->constant.i);
+    return td_ir_type_fits(tuple->parts[index->constant.i], node->outputs[0]->type)
+               ? TD_OK
+               : fail(node, "%%%s does not fit its part", node->outputs[0]->name);
+}
+
+/* What a graph gives, as a future of it holds it. */
+static td_status check_fork(const td_ir_node *node) {
+    const td_ir_block *block = node->subgraph ? node->subgraph->block : NULL;
+    const td_ir_type *type = node->noutputs == 1 ? node->outputs[0]->type : NULL;
+    if (!block || !type || type->kind != TD_IR_FUTURE || block->ninputs != node->ninputs)
+        return fail(node, "its graph has the node's inputs, and it makes a future");
+    const td_ir_type *whole = type->parts[0];
+    bool single = block->noutputs == 1;
+    if (!single && (whole->kind != TD_IR_TUPLE || whole->n != block->noutputs))
+        return fail(node, "its future is of a tuple of %d parts", block->noutputs);
+    for (int k = 0; k < block->noutputs; k++)
+        if (!td_ir_type_may_enter(block->outputs[k]->type, single ? whole : whole->parts[k]))
+            return fail(node, "output %%%s does not fit its future", block->outputs[k]->name);
+    return check_fit(node, "input", node->ninputs, node->inputs, block->inputs);
+}
+
+static td_status check_constant(const td_ir_node *node) {
+    if (node->ninputs || node->noutputs != 1)
+        return fail(node, "it makes one value of none");
+    return node->constant.kind == TD_KIND_TENSORS || node->constant.kind == TD_KIND_GENERATOR
+               ? fail(node, "no constant is of this kind")
+               : TD_OK;
+}
+
 static td_status check_kind(const td_ir_node *node) {
     switch ((td_ir_kind)node->kind) {
     case TD_IR_OPERATOR:
         return check_operator(node);
     case TD_IR_CONSTANT:
-        return node->ninputs || node->noutputs != 1 ? fail(node, "it makes one value of none")
-                                                    : TD_OK;
+        return check_constant(node);
     case TD_IR_IF:
         return check_if(node);
     case TD_IR_LOOP:
@@ -188,15 +264,25 @@ static td_status check_kind(const td_ir_node *node) {
     case TD_IR_TUPLE_UNPACK:
         return check_parts(node, false);
     case TD_IR_FUSION_GROUP:
+    case TD_IR_CALL:
         return check_group(node);
     case TD_IR_SCALAR:
+        return check_scalar(node);
     case TD_IR_TUPLE_INDEX:
+        return check_tuple_index(node);
     case TD_IR_CAST:
+        return node->ninputs == 1 && node->noutputs == 1 ? TD_OK
+                                                         : fail(node, "it makes one value of one");
     case TD_IR_RAISE:
+        return node->ninputs && !node->noutputs && node->inputs[0]->type->kind == TD_IR_STRING
+                   ? TD_OK
+                   : fail(node, "its first input is a string, and it makes nothing");
     case TD_IR_PRINT:
-    case TD_IR_CALL:
+        return node->noutputs ? fail(node, "it makes nothing") : TD_OK;
     case TD_IR_FORK:
+        return check_fork(node);
     case TD_IR_HOST_CALL:
+        return TD_OK;
     case TD_IR_KINDS:
         break;
     }

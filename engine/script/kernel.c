@@ -285,7 +285,7 @@ static td_status run_plan(td_device device, void *plan) {
 td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs, td_value *outputs,
                                bool *taken) {
     td_operand operands[MOST_VALUES];
-    td_tensor *results[MOST_VALUES] = {NULL};
+    td_tensor *results[MOST_VALUES];
     shape whole;
     bool plain = !td_modes_current.casting && !td_modes_current.dispatcher;
     const td_tensor *model = plain ? find_model(k, inputs) : NULL;
@@ -294,6 +294,8 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
         return TD_OK;
     td_status status = TD_OK;
     td_device device = td_tensor_device(model);
+    for (int j = 0; j < k->noutputs; j++)
+        results[j] = NULL;
     for (int j = 0; j < k->noutputs && status == TD_OK; j++) {
         bool mask = is_mask(k->graph->block->outputs[j]->type);
         status = td_tensor_empty(mask ? TD_BOOL : (td_dtype)model->dtype, device, whole.ndim,

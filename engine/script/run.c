@@ -1,534 +1,717 @@
-/* run.c: nodes run one after the other on registers, one for each value.
+/* run.c: steps run one after the other on registers, one for each value.
  *
- * What is known before is worked out once: the register of each value, and which registers die
- * behind each node, in the block in which their values are made.
+ * A register owns what it holds, but those of the graph's inputs, which are the caller's. Types of
+ * graphs say less than what there is, so a step looks at the kinds of its inputs before it uses
+ * them.
  */
 #include "engine/script/run.h"
 
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
-#include "engine/script/kernel.h"
+#include "engine/script/code.h"
+#include "engine/script/future.h"
 
 #include <stdio.h>
 #include <string.h>
 
-typedef struct code code;
+/* Calls within one another, each of which takes some kilobytes of the stack. */
+enum { MOST_DEPTH = 200, ON_STACK = 64 };
+static _Thread_local int depth;
 
-typedef struct step {
-    const td_ir_node *node;
-    int *inputs, *outputs; /* registers */
-    int *dead;             /* registers that nobody reads behind it */
-    int ndead;
-    code *blocks;     /* node->nblocks of them */
-    td_script *group; /* of TD_IR_FUSION_GROUP: its graph */
-} step;
-
-/* A block's nodes. */
-struct code {
-    const td_ir_block *block;
-    int nsteps;
-    step *steps;
-    int *inputs, *outputs;
-    int *unread; /* inputs that nobody reads */
-    int nunread;
-};
-
-struct td_script {
+struct td_shared_host {
     atomic_int refs;
-    td_ir_graph *graph;
-    td_ir_graph *memory; /* of the code */
-    code code;
-    int nregisters;
-    td_script_kernel *kernel; /* of a group; NULL: its operators run one by one */
+    td_script_host calls;
 };
 
-enum { MOST_GROUP = 64 }; /* inputs or outputs of a group */
+typedef td_code_step step;
+typedef td_frame frame;
 
-/* ---- making ready ---- */
+static td_status run_block(const td_code_block *c, frame *f);
 
-/* A value while its graph is made ready. */
-typedef struct life {
-    const td_ir_value *value;
-    int index;
-    const td_ir_node *last; /* in its own block: the last that reads it, itself or within */
-    bool leaves;            /* an output of its own block */
-} life;
+/* ---- hosts ---- */
 
-typedef struct maker {
-    td_script *s;
-    td_map lives;
-} maker;
-
-static bool is_of(const void *found, const void *value) {
-    return ((const life *)found)->value == value;
-}
-
-static life *life_of(const maker *m, const td_ir_value *value) {
-    return td_map_find(&m->lives, td_hash_address(value), is_of, value);
-}
-
-static bool add_life(maker *m, const td_ir_value *value) {
-    life *p = td_ir_alloc(m->s->memory, sizeof *p);
-    if (!p)
-        return false;
-    *p = (life){.value = value, .index = m->s->nregisters++};
-    return td_map_add(&m->lives, td_hash_address(value), p) == TD_OK;
-}
-
-static bool add_lives(maker *m, int n, td_ir_value *const *values) {
-    for (int k = 0; k < n; k++)
-        if (!add_life(m, values[k]))
-            return false;
-    return true;
-}
-
-static bool number_values(maker *m, const td_ir_block *block) {
-    if (!add_lives(m, block->ninputs, block->inputs))
-        return false;
-    for (const td_ir_node *node = block->first; node; node = node->next) {
-        if (!add_lives(m, node->noutputs, node->outputs))
-            return false;
-        for (int b = 0; b < node->nblocks; b++)
-            if (!number_values(m, node->blocks[b]))
-                return false;
+td_shared_host *td_shared_host_new(const td_script_host *calls) {
+    td_shared_host *host = td_malloc(sizeof *host);
+    if (!host) {
+        if (calls->release)
+            calls->release(calls->ctx);
+        return NULL;
     }
-    return true;
+    *host = (td_shared_host){.calls = *calls};
+    atomic_init(&host->refs, 1);
+    return host;
 }
 
-/* A node, or the end of a block, reads a value: the node around it in the value's block does. */
-static void read_by(const maker *m, const td_ir_value *value, const td_ir_node *node,
-                    const td_ir_block *block) {
-    life *p = life_of(m, value);
-    if (!node && block == value->block) {
-        p->leaves = true;
+td_shared_host *td_shared_host_retain(td_shared_host *host) {
+    if (host)
+        atomic_fetch_add_explicit(&host->refs, 1, memory_order_relaxed);
+    return host;
+}
+
+void td_shared_host_release(td_shared_host *host) {
+    if (!host || !td_was_last(&host->refs))
         return;
-    }
-    for (node = node ? node : block->owner; node->block != value->block;)
-        node = node->block->owner;
-    p->last = node; /* blocks are walked in order */
+    if (host->calls.release)
+        host->calls.release(host->calls.ctx);
+    td_free(host);
 }
 
-static void find_last(const maker *m, const td_ir_block *block) {
-    for (const td_ir_node *node = block->first; node; node = node->next) {
-        for (int k = 0; k < node->ninputs; k++)
-            read_by(m, node->inputs[k], node, NULL);
-        for (int b = 0; b < node->nblocks; b++)
-            find_last(m, node->blocks[b]);
-    }
-    for (int k = 0; k < block->noutputs; k++)
-        read_by(m, block->outputs[k], NULL, block);
+/* ---- kinds ---- */
+
+static const char *name_of_kind(uint8_t kind) {
+    static const char *const names[] = {[TD_KIND_NIL] = "nil",
+                                        [TD_KIND_TENSOR] = "a tensor",
+                                        [TD_KIND_INT] = "an int",
+                                        [TD_KIND_FLOAT] = "a float",
+                                        [TD_KIND_BOOL] = "a bool",
+                                        [TD_KIND_INTS] = "a list of ints",
+                                        [TD_KIND_TENSORS] = "a list of tensors",
+                                        [TD_KIND_DTYPE] = "a dtype",
+                                        [TD_KIND_DEVICE] = "a device",
+                                        [TD_KIND_STRING] = "a string",
+                                        [TD_KIND_GENERATOR] = "a generator",
+                                        [TD_KIND_FLOATS] = "a list of floats",
+                                        [TD_BOX_STRING] = "a string",
+                                        [TD_BOX_LIST] = "a list",
+                                        [TD_BOX_TUPLE] = "a tuple",
+                                        [TD_BOX_FUTURE] = "a future"};
+    return names[kind];
 }
 
-static int *registers_of(maker *m, int n, td_ir_value *const *values) {
-    int *list = td_ir_alloc(m->s->memory, sizeof *list * (size_t)(n ? n : 1));
-    for (int k = 0; list && k < n; k++)
-        list[k] = life_of(m, values[k])->index;
-    return list;
-}
-
-/* Those of n values that die behind a node (NULL: as the block begins), added to a list. */
-static void add_dead(const maker *m, int n, td_ir_value *const *values, const td_ir_node *node,
-                     int *dead, int *ndead) {
-    for (int k = 0; k < n; k++) {
-        const life *p = life_of(m, values[k]);
-        const td_ir_node *last = p->last ? p->last : values[k]->node;
-        bool known = false;
-        for (int j = 0; j < *ndead; j++)
-            known |= dead[j] == p->index;
-        if (!p->leaves && last == node && !known)
-            dead[(*ndead)++] = p->index;
-    }
-}
-
-/* All values that a node, and what is in its blocks, reads; counted, or put into a list. */
-static int reads_of(const td_ir_node *node, td_ir_value **list) {
-    int n = 0;
-    for (int k = 0; k < node->ninputs; k++, n++)
-        if (list)
-            list[n] = node->inputs[k];
-    for (int b = 0; b < node->nblocks; b++) {
-        const td_ir_block *block = node->blocks[b];
-        for (const td_ir_node *inner = block->first; inner; inner = inner->next)
-            n += reads_of(inner, list ? list + n : NULL);
-        for (int k = 0; k < block->noutputs; k++, n++)
-            if (list)
-                list[n] = block->outputs[k];
-    }
-    return n;
-}
-
-static bool make_code(maker *m, const td_ir_block *block, code *c);
-
-static bool make_step(maker *m, const td_ir_node *node, step *s) {
-    td_ir_graph *memory = m->s->memory;
-    int nreads = reads_of(node, NULL);
-    td_ir_value **reads = td_ir_alloc(memory, sizeof *reads * (size_t)(nreads ? nreads : 1));
-    *s = (step){.node = node,
-                .inputs = registers_of(m, node->ninputs, node->inputs),
-                .outputs = registers_of(m, node->noutputs, node->outputs),
-                .dead = td_ir_alloc(memory, sizeof(int) * (size_t)(nreads + node->noutputs + 1)),
-                .blocks = td_ir_alloc(memory, sizeof(code) * (size_t)(node->nblocks + 1))};
-    if (!reads || !s->inputs || !s->outputs || !s->dead || !s->blocks)
-        return false;
-    reads_of(node, reads);
-    add_dead(m, nreads, reads, node, s->dead, &s->ndead);
-    add_dead(m, node->noutputs, node->outputs, node, s->dead, &s->ndead);
-    for (int b = 0; b < node->nblocks; b++)
-        if (!make_code(m, node->blocks[b], &s->blocks[b]))
+static bool entries_are(const td_box_list *list, const td_ir_type *entry) {
+    const td_ir_type *type = entry->kind == TD_IR_OPTIONAL ? entry->parts[0] : entry;
+    if (list->entries == TD_ENTRIES_INTS)
+        return type->kind == TD_IR_INT || type->kind == TD_IR_NUMBER || type->kind == TD_IR_ANY;
+    if (list->entries == TD_ENTRIES_FLOATS)
+        return type->kind == TD_IR_FLOAT || type->kind == TD_IR_NUMBER || type->kind == TD_IR_ANY;
+    for (int k = 0; k < list->n; k++)
+        if (!td_value_is(td_list_entry(list, k), entry))
             return false;
-    return true;
+    return list->entries == TD_ENTRIES_VALUES || type->kind == TD_IR_TENSOR;
 }
 
-static bool make_code(maker *m, const td_ir_block *block, code *c) {
-    int n = 0;
-    for (const td_ir_node *node = block->first; node; node = node->next)
-        n++;
-    *c = (code){.block = block,
-                .nsteps = n,
-                .steps = td_ir_alloc(m->s->memory, sizeof *c->steps * (size_t)(n ? n : 1)),
-                .inputs = registers_of(m, block->ninputs, block->inputs),
-                .outputs = registers_of(m, block->noutputs, block->outputs),
-                .unread = td_ir_alloc(m->s->memory, sizeof(int) * (size_t)(block->ninputs + 1))};
-    if (!c->steps || !c->inputs || !c->outputs || !c->unread)
-        return false;
-    add_dead(m, block->ninputs, block->inputs, NULL, c->unread, &c->nunread);
-    n = 0;
-    for (const td_ir_node *node = block->first; node; node = node->next)
-        if (!make_step(m, node, &c->steps[n++]))
+static bool is_list(td_value v, const td_ir_type *entry) {
+    const td_box_list *list = td_value_list(v);
+    if (v.kind == TD_KIND_INTS)
+        return entry->kind == TD_IR_INT;
+    if (v.kind == TD_KIND_FLOATS)
+        return entry->kind == TD_IR_FLOAT;
+    bool hole = entry->kind == TD_IR_OPTIONAL;
+    for (int k = 0; v.kind == TD_KIND_TENSORS && k < v.n; k++)
+        if (!hole && !v.tensors[k])
             return false;
-    return true;
-}
-
-static td_status check_kinds(const td_ir_block *block) {
-    td_status status = TD_OK;
-    for (const td_ir_node *node = block->first; node && status == TD_OK; node = node->next) {
-        if (node->kind == TD_IR_TUPLE_CONSTRUCT || node->kind == TD_IR_TUPLE_UNPACK)
-            status = td_fail(TD_EVALUE, "%s is not run: take tuples apart first",
-                             td_ir_kind_name((td_ir_kind)node->kind));
-        for (int b = 0; b < node->nblocks && status == TD_OK; b++)
-            status = check_kinds(node->blocks[b]);
-    }
-    return status;
-}
-
-/* The scripts of the groups in a block. */
-static void release_groups(const code *c) {
-    for (int k = 0; k < c->nsteps; k++) {
-        td_script_release(c->steps[k].group);
-        for (int b = 0; b < c->steps[k].node->nblocks; b++)
-            release_groups(&c->steps[k].blocks[b]);
-    }
-}
-
-static td_status make_groups(const code *c) {
-    td_status status = TD_OK;
-    for (int k = 0; k < c->nsteps && status == TD_OK; k++) {
-        step *s = &c->steps[k];
-        for (int b = 0; b < s->node->nblocks && status == TD_OK; b++)
-            status = make_groups(&s->blocks[b]);
-        if (s->node->kind != TD_IR_FUSION_GROUP)
-            continue;
-        if (s->node->ninputs > MOST_GROUP || s->node->noutputs > MOST_GROUP)
-            return td_fail(TD_EVALUE, "a group of more than %d inputs or outputs", MOST_GROUP);
-        status = td_script_new(s->node->subgraph, &s->group);
-        if (status == TD_OK &&
-            td_script_kernel_new(s->node->subgraph, &s->group->kernel) == TD_ENOMEM)
-            status = TD_ENOMEM;
-    }
-    return status;
-}
-
-td_status td_script_new(td_ir_graph *g, td_script **out) {
-    *out = NULL;
-    td_status status = td_ir_verify(g);
-    if (status == TD_OK)
-        status = check_kinds(g->block);
-    if (status)
-        return status;
-    td_script *s = td_calloc(1, sizeof *s);
-    maker m = {.s = s};
-    bool made = s && (s->memory = td_ir_graph_new()) != NULL && number_values(&m, g->block);
-    if (made) {
-        find_last(&m, g->block);
-        made = make_code(&m, g->block, &s->code);
-    }
-    td_map_clear(&m.lives);
-    if (!made) {
-        if (s)
-            td_ir_graph_release(s->memory);
-        td_free(s);
-        return td_fail(TD_ENOMEM, "out of memory for a script");
-    }
-    atomic_init(&s->refs, 1);
-    s->graph = td_ir_graph_retain(g);
-    status = make_groups(&s->code);
-    if (status) {
-        td_script_release(s);
-        return status;
-    }
-    *out = s;
-    return TD_OK;
-}
-
-td_script *td_script_retain(td_script *s) {
-    if (s)
-        atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-    return s;
-}
-
-void td_script_release(td_script *s) {
-    if (!s || !td_was_last(&s->refs))
-        return;
-    release_groups(&s->code);
-    td_script_kernel_free(s->kernel);
-    td_ir_graph_release(s->memory);
-    td_ir_graph_release(s->graph);
-    td_free(s);
-}
-
-const td_ir_graph *td_script_graph(const td_script *s) {
-    return s->graph;
-}
-
-/* ---- values ---- */
-
-/* Tensors are held by the register that has them, lists of tensors are its own, with references to
- * their entries. All else is the graph's or the caller's, or a number. */
-void td_script_drop(td_value *v) {
-    if (v->kind == TD_KIND_TENSOR)
-        td_release(v->tensor);
-    for (int k = 0; v->kind == TD_KIND_TENSORS && k < v->n; k++)
-        td_release(v->tensors[k]);
-    if (v->kind == TD_KIND_TENSORS)
-        td_free((void *)v->tensors);
-    *v = TD_NIL;
-}
-
-static td_status new_list(int n, td_tensor *const *tensors, td_value *out) {
-    td_tensor **list = td_malloc(sizeof *list * (size_t)(n ? n : 1));
-    if (!list)
-        return td_fail(TD_ENOMEM, "out of memory for a list");
-    for (int k = 0; k < n; k++)
-        list[k] = td_retain(tensors[k]);
-    *out = TD_TENSORS(n, list);
-    return TD_OK;
-}
-
-/* Another holder of a value. */
-static td_status copy_value(td_value v, td_value *out) {
-    *out = v;
     if (v.kind == TD_KIND_TENSORS)
-        return new_list(v.n, v.tensors, out);
-    if (v.kind == TD_KIND_TENSOR)
-        td_retain(v.tensor);
+        return (hole ? entry->parts[0] : entry)->kind == TD_IR_TENSOR;
+    return list && entries_are(list, entry);
+}
+
+static bool is_tuple(td_value v, const td_ir_type *type) {
+    const td_box_tuple *tuple = td_value_tuple(v);
+    if (!tuple || tuple->n != type->n)
+        return false;
+    for (int k = 0; k < type->n; k++)
+        if (!td_value_is(tuple->parts[k], type->parts[k]))
+            return false;
+    return true;
+}
+
+bool td_value_is(td_value v, const td_ir_type *type) {
+    switch ((td_ir_type_kind)type->kind) {
+    case TD_IR_TENSOR:
+        return v.kind == TD_KIND_TENSOR;
+    case TD_IR_INT:
+        return v.kind == TD_KIND_INT;
+    case TD_IR_FLOAT:
+        return v.kind == TD_KIND_FLOAT;
+    case TD_IR_BOOL:
+        return v.kind == TD_KIND_BOOL;
+    case TD_IR_NUMBER:
+        return v.kind == TD_KIND_INT || v.kind == TD_KIND_FLOAT || v.kind == TD_KIND_BOOL;
+    case TD_IR_STRING:
+        return v.kind == TD_KIND_STRING || v.kind == TD_BOX_STRING;
+    case TD_IR_NONE:
+        return v.kind == TD_KIND_NIL;
+    case TD_IR_DTYPE:
+        return v.kind == TD_KIND_DTYPE;
+    case TD_IR_DEVICE:
+        return v.kind == TD_KIND_DEVICE;
+    case TD_IR_GENERATOR:
+        return v.kind == TD_KIND_GENERATOR;
+    case TD_IR_OPTIONAL:
+        return v.kind == TD_KIND_NIL || td_value_is(v, type->parts[0]);
+    case TD_IR_LIST:
+        return is_list(v, type->parts[0]);
+    case TD_IR_TUPLE:
+        return is_tuple(v, type);
+    case TD_IR_FUTURE:
+        return v.kind == TD_BOX_FUTURE;
+    case TD_IR_ANY:
+    case TD_IR_TYPE_KINDS:
+        break;
+    }
+    return true;
+}
+
+/* What may stand for a value of that type is made one. */
+static bool fit_value(td_value *v, const td_ir_type *type) {
+    const td_ir_type *inner = type->kind == TD_IR_OPTIONAL ? type->parts[0] : type;
+    if (inner->kind == TD_IR_FLOAT && v->kind == TD_KIND_INT)
+        *v = TD_F((double)v->i);
+    return td_value_is(*v, type);
+}
+
+static td_status fail_kind(const char *what, const char *name, const td_ir_type *type, td_value v) {
+    char text[200];
+    return td_fail(TD_ETYPE, "%s %s is %s, and %s was given", what, name,
+                   td_ir_type_text(type, text, sizeof text), name_of_kind(v.kind));
+}
+
+/* ---- values between registers ---- */
+
+static td_value take_value(const td_code_block *c, int k, frame *f) {
+    td_value *v = c->outputs[k] >= 0 ? &f->registers[c->outputs[k]] : NULL;
+    if (!v || !c->moves[k])
+        return td_value_retain(*td_frame_value(f, c->outputs[k]));
+    td_value taken = *v;
+    *v = TD_NIL;
+    return taken;
+}
+
+/* The outputs of a block that has run, from the `first` on, into other registers. */
+static void leave_block(const td_code_block *c, int first, const int *to, frame *f) {
+    for (int k = first; k < c->noutputs; k++)
+        f->registers[to[k - first]] = take_value(c, k, f);
+}
+
+/* ---- operators ---- */
+
+/* Room for arguments that are made from others: an int for a list of one, ints for floats. */
+typedef struct room {
+    int64_t ints[TD_MAX_PARAMS];
+    double floats[16];
+} room;
+
+/* A value as the parameter takes it; false: it can't be. */
+static bool fit_argument(const td_param *p, int k, uint64_t kinds, room *r, td_value *v) {
+    if (v->kind == TD_BOX_LIST)
+        *v = td_list_argument(td_value_list(*v));
+    if (v->kind == TD_BOX_STRING)
+        *v = TD_STRING(td_value_text(*v, NULL));
+    if (v->kind == TD_KIND_INT && p->type == TD_PARAM_FLOAT)
+        *v = TD_F((double)v->i);
+    if (v->kind == TD_KIND_INT && (p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS) &&
+        !p->alone) {
+        r->ints[k] = v->i;
+        *v = TD_INTS(1, &r->ints[k]);
+    }
+    if (p->type == TD_PARAM_NUMBERS && v->kind != TD_KIND_FLOATS) {
+        int n = v->kind == TD_KIND_INTS ? v->n : 1;
+        if (v->kind == TD_KIND_NIL || n > 16)
+            return kinds >> v->kind & 1;
+        for (int j = 0; j < n; j++)
+            r->floats[j] = v->kind == TD_KIND_INTS ? (double)v->ints[j] : td_arg_double(*v);
+        *v = TD_FLOATS(n, r->floats);
+    }
+    return kinds >> v->kind & 1;
+}
+
+static td_status fit_arguments(const step *s, room *r, td_value *args) {
+    const td_op *op = s->node->op;
+    for (int k = 0; k < s->ninputs; k++) {
+        td_value given = args[k];
+        if (!(s->kinds[k] >> given.kind & 1) &&
+            !fit_argument(&op->params[k], k, s->kinds[k], r, &args[k]))
+            return td_fail(TD_ETYPE, "%s: %s can't be %s", op->name, op->params[k].name,
+                           name_of_kind(given.kind));
+    }
     return TD_OK;
 }
 
-/* ---- nodes ---- */
-
-static td_status run_code(const code *c, td_value *registers);
-
-static td_status run_operator(const step *s, td_value *registers) {
-    const td_ir_node *node = s->node;
-    const td_op *op = node->op;
-    td_value args[TD_MAX_PARAMS];
-    bool inplace = node->inplace || op->flags & TD_OP_INPLACE_ONLY;
-    for (int k = 0; k < node->ninputs; k++) {
-        args[k] = registers[s->inputs[k]];
-        if (args[k].kind == TD_KIND_INT && op->params[k].type == TD_PARAM_FLOAT)
-            args[k] = TD_F((double)args[k].i);
+static td_status keep_results(const step *s, const td_call *call, frame *f) {
+    const td_op *op = s->node->op;
+    if (op->result_type == TD_RESULT_NOTHING)
+        return TD_OK;
+    td_value *out = &f->registers[s->outputs[0]];
+    if (op->result_type != TD_RESULT_TENSORS) {
+        *out = call->result;
+        return TD_OK;
     }
+    td_status status = td_box_list_new(TD_ENTRIES_TENSORS, out);
+    td_box_list *list = status ? NULL : td_value_list(*out);
+    if (list) {
+        list->tensors = call->list;
+        list->n = list->room = call->nlist;
+    }
+    for (int k = 0; !list && k < call->nlist; k++)
+        td_release(call->list[k]);
+    if (!list)
+        td_free(call->list);
+    return status;
+}
+
+static td_status run_operator(const step *s, frame *f) {
+    td_value args[TD_MAX_PARAMS];
+    room r;
+    const td_op *op = s->node->op;
+    bool inplace = s->node->inplace || op->flags & TD_OP_INPLACE_ONLY;
+    uint64_t fit = 1;
+    for (int k = 0; k < s->ninputs; k++) {
+        args[k] = *td_frame_value(f, s->inputs[k]);
+        fit &= s->kinds[k] >> args[k].kind;
+    }
+    td_status status = TD_LIKELY(fit) ? TD_OK : fit_arguments(s, &r, args);
+    if (TD_UNLIKELY(status))
+        return status;
     td_tensor *self = inplace ? td_arg_tensor(args[0]) : NULL;
     td_call call = {.op = op, .args = args, .inplace = inplace, .given = &self, .ngiven = inplace};
     if (inplace && !self)
         return td_fail(TD_ETYPE, "%s: a tensor is written in place", op->name);
-    td_status status = td_op_call(&call);
-    if (status)
+    status = td_op_call(&call);
+    if (TD_UNLIKELY(status))
         return status;
-    if (op->result_type == TD_RESULT_TENSORS)
-        registers[s->outputs[0]] = TD_TENSORS(call.nlist, call.list);
-    else if (op->result_type == TD_RESULT_TENSOR)
-        for (int k = 0; k < op->nresults; k++)
-            registers[s->outputs[k]] = td_tensor_or_nil(call.out[k]);
-    else if (op->result_type != TD_RESULT_NOTHING)
-        registers[s->outputs[0]] = call.result;
+    if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))
+        return keep_results(s, &call, f);
+    for (int k = 0; k < op->nresults; k++)
+        f->registers[s->outputs[k]] = td_tensor_or_nil(call.out[k]);
     return TD_OK;
 }
 
-static td_status move_values(int n, const int *from, const int *to, td_value *registers) {
-    td_status status = TD_OK;
-    for (int k = 0; k < n && status == TD_OK; k++)
-        status = copy_value(registers[from[k]], &registers[to[k]]);
+static td_status run_scalar(const step *s, frame *f) {
+    td_value few[4], *args = few;
+    const td_scalar *row = s->node->scalar;
+    uint64_t fit = 1;
+    if (s->ninputs > 4 && !(args = td_malloc(sizeof *args * (size_t)s->ninputs)))
+        return td_fail(TD_ENOMEM, "out of memory for arguments");
+    int wrong = 0;
+    for (int k = 0; k < s->ninputs; k++) {
+        args[k] = *td_frame_value(f, s->inputs[k]);
+        wrong = s->kinds[k] >> args[k].kind & 1 ? wrong : k;
+        fit &= s->kinds[k] >> args[k].kind;
+    }
+    td_status status = TD_LIKELY(fit) ? row->run(s->ninputs, args, &f->registers[s->outputs[0]])
+                                      : td_fail(TD_ETYPE, "%s: argument %d can't be %s", row->name,
+                                                wrong + 1, name_of_kind(args[wrong].kind));
+    if (args != few)
+        td_free(args);
     return status;
 }
 
-/* The outputs of a block that has run, from the `first` on, into other registers; its own are empty
- * then, but a value of the blocks around it stays where it is. */
-static td_status leave_block(const code *c, int first, const int *to, td_value *registers) {
-    int n = c->block->noutputs;
-    td_status status = move_values(n - first, c->outputs + first, to, registers);
-    for (int k = 0; k < n; k++)
-        if (c->block->outputs[k]->block == c->block)
-            td_script_drop(&registers[c->outputs[k]]);
-    return status;
+/* ---- blocks ---- */
+
+static td_status read_bool(const frame *f, int index, bool *value) {
+    td_value v = *td_frame_value(f, index);
+    *value = v.b;
+    return TD_LIKELY(v.kind == TD_KIND_BOOL)
+               ? TD_OK
+               : td_fail(TD_ETYPE, "a condition is a bool, and %s was given", name_of_kind(v.kind));
 }
 
-static td_status run_if(const step *s, td_value *registers) {
-    const code *c = &s->blocks[registers[s->inputs[0]].b ? 0 : 1];
-    td_status status = run_code(c, registers);
-    return status ? status : leave_block(c, 0, s->outputs, registers);
+static td_status run_if(const step *s, frame *f) {
+    bool yes;
+    td_status status = read_bool(f, s->inputs[0], &yes);
+    if (status)
+        return status;
+    const td_code_block *c = &s->blocks[yes ? 0 : 1];
+    status = run_block(c, f);
+    if (status == TD_OK)
+        leave_block(c, 0, s->outputs, f);
+    return status;
 }
 
 /* What is carried lies in the node's outputs between the trips. */
-static td_status run_loop(const step *s, td_value *registers) {
-    const code *c = &s->blocks[0];
-    int n = s->node->noutputs;
-    int64_t most = registers[s->inputs[0]].i;
-    bool go = registers[s->inputs[1]].b;
-    td_status status = move_values(n, s->inputs + 2, s->outputs, registers);
-    for (int64_t trip = 0; status == TD_OK && go && trip < most; trip++) {
-        registers[c->inputs[0]] = TD_I(trip);
-        for (int k = 0; k < n; k++) {
-            registers[c->inputs[k + 1]] = registers[s->outputs[k]];
-            registers[s->outputs[k]] = TD_NIL;
+static td_status run_loop(const step *s, frame *f) {
+    const td_code_block *c = &s->blocks[0];
+    td_value most = *td_frame_value(f, s->inputs[0]);
+    bool go;
+    td_status status = read_bool(f, s->inputs[1], &go);
+    if (status == TD_OK && most.kind != TD_KIND_INT)
+        status = td_fail(TD_ETYPE, "a loop's trips are an int");
+    for (int k = 0; k < s->noutputs && status == TD_OK; k++)
+        f->registers[s->outputs[k]] = td_value_retain(*td_frame_value(f, s->inputs[k + 2]));
+    for (int64_t trip = 0; status == TD_OK && go && trip < most.i; trip++) {
+        f->registers[c->inputs[0]] = TD_I(trip);
+        for (int k = 0; k < s->noutputs; k++) {
+            f->registers[c->inputs[k + 1]] = f->registers[s->outputs[k]];
+            f->registers[s->outputs[k]] = TD_NIL;
         }
-        status = run_code(c, registers);
-        go = status == TD_OK && registers[c->outputs[0]].b;
+        status = run_block(c, f);
         if (status == TD_OK)
-            status = leave_block(c, 1, s->outputs, registers);
+            status = read_bool(f, c->outputs[0], &go);
+        if (status == TD_OK)
+            leave_block(c, 1, s->outputs, f);
         if (status == TD_OK && TD_UNLIKELY(td_interrupt_requested()))
             status = td_interrupted();
     }
     return status;
 }
 
-static td_status run_list(const step *s, td_value *registers) {
-    int n = s->node->ninputs;
-    td_tensor **list = td_malloc(sizeof *list * (size_t)(n ? n : 1));
-    if (!list)
-        return td_fail(TD_ENOMEM, "out of memory for a list");
-    for (int k = 0; k < n; k++)
-        list[k] = td_retain(td_arg_tensor(registers[s->inputs[k]]));
-    registers[s->outputs[0]] = TD_TENSORS(n, list);
-    return TD_OK;
-}
+/* ---- lists, tuples, other values ---- */
 
-static td_status run_unpack(const step *s, td_value *registers) {
-    td_value list = registers[s->inputs[0]];
-    if (list.n != s->node->noutputs)
-        return td_fail(TD_EVALUE, "a list of %d entries is expected, it has %d", s->node->noutputs,
-                       list.n);
-    for (int k = 0; k < list.n; k++)
-        registers[s->outputs[k]] = td_tensor_or_nil(td_retain(list.tensors[k]));
-    return TD_OK;
-}
-
-/* As one kernel; operator by operator where that does not take these inputs. */
-static td_status run_group(const step *s, td_value *registers) {
-    td_value inputs[MOST_GROUP], outputs[MOST_GROUP];
-    bool taken = false;
-    for (int k = 0; k < s->node->ninputs; k++)
-        inputs[k] = registers[s->inputs[k]];
+static td_status run_list(const step *s, frame *f) {
+    td_value made = TD_NIL;
     td_status status =
-        s->group->kernel ? td_script_kernel_run(s->group->kernel, inputs, outputs, &taken) : TD_OK;
-    if (status == TD_OK && !taken)
-        status = td_script_run(s->group, inputs, outputs);
-    for (int k = 0; k < s->node->noutputs && status == TD_OK; k++)
-        registers[s->outputs[k]] = outputs[k];
+        td_box_list_new(td_entries_of_type(s->node->outputs[0]->type->parts[0]), &made);
+    for (int k = 0; k < s->ninputs && status == TD_OK; k++)
+        status = td_list_append(td_value_list(made), *td_frame_value(f, s->inputs[k]));
+    f->registers[s->outputs[0]] = made;
     return status;
 }
 
-static td_status run_step(const step *s, td_value *registers) {
-    switch ((td_ir_kind)s->node->kind) {
-    case TD_IR_OPERATOR:
-        return run_operator(s, registers);
-    case TD_IR_CONSTANT:
-        return copy_value(s->node->constant, &registers[s->outputs[0]]);
-    case TD_IR_IF:
-        return run_if(s, registers);
-    case TD_IR_LOOP:
-        return run_loop(s, registers);
-    case TD_IR_LIST_CONSTRUCT:
-        return run_list(s, registers);
-    case TD_IR_LIST_UNPACK:
-        return run_unpack(s, registers);
-    case TD_IR_FUSION_GROUP:
-        return run_group(s, registers);
-    case TD_IR_TUPLE_CONSTRUCT:
-    case TD_IR_TUPLE_UNPACK:
-    case TD_IR_SCALAR:
-    case TD_IR_TUPLE_INDEX:
-    case TD_IR_CAST:
-    case TD_IR_RAISE:
-    case TD_IR_PRINT:
-    case TD_IR_CALL:
-    case TD_IR_FORK:
-    case TD_IR_HOST_CALL:
-    case TD_IR_KINDS:
-        break;
-    }
-    return td_fail(TD_EINTERNAL, "a node that can't be run");
-}
-
-static td_status fail_at(td_ir_place place, td_status status) {
-    char prefix[160];
-    if (place.file) {
-        snprintf(prefix, sizeof prefix, "%.120s:%d", place.file, place.line);
-        td_error_prefix(prefix);
-    }
-    return status;
-}
-
-static td_status run_code(const code *c, td_value *registers) {
-    for (int k = 0; k < c->nunread; k++)
-        td_script_drop(&registers[c->unread[k]]);
-    for (int k = 0; k < c->nsteps; k++) {
-        const step *s = &c->steps[k];
-        td_status status = run_step(s, registers);
-        if (TD_UNLIKELY(status))
-            return fail_at(s->node->place, status);
-        for (int d = 0; d < s->ndead; d++)
-            td_script_drop(&registers[s->dead[d]]);
-    }
+static td_status run_list_unpack(const step *s, frame *f) {
+    td_value list = *td_frame_value(f, s->inputs[0]);
+    if (td_value_list(list) && td_value_list(list)->entries != TD_ENTRIES_VALUES)
+        list = td_list_argument(td_value_list(list));
+    const td_box_list *values = td_value_list(list);
+    int n = values ? values->n : list.n;
+    if (!values && list.kind != TD_KIND_INTS && list.kind != TD_KIND_FLOATS &&
+        list.kind != TD_KIND_TENSORS)
+        return td_fail(TD_ETYPE, "a list is expected, and %s was given", name_of_kind(list.kind));
+    if (n != s->noutputs)
+        return td_fail(TD_EVALUE, "a list of %d entries is expected, it has %d", s->noutputs, n);
+    for (int k = 0; k < n; k++)
+        f->registers[s->outputs[k]] = values ? td_value_retain(values->values[k])
+                                      : list.kind == TD_KIND_INTS ? TD_I(list.ints[k])
+                                      : list.kind == TD_KIND_FLOATS
+                                          ? TD_F(list.floats[k])
+                                          : td_tensor_or_nil(td_retain(list.tensors[k]));
     return TD_OK;
+}
+
+static td_status run_tuple(const step *s, frame *f) {
+    td_value *out = &f->registers[s->outputs[0]];
+    td_status status = td_box_tuple_new(s->ninputs, out);
+    for (int k = 0; k < s->ninputs && status == TD_OK; k++)
+        status = td_value_keep(*td_frame_value(f, s->inputs[k]), &td_value_tuple(*out)->parts[k]);
+    return status;
+}
+
+static td_status read_tuple(const step *s, const frame *f, int least, const td_box_tuple **tuple) {
+    td_value v = *td_frame_value(f, s->inputs[0]);
+    *tuple = td_value_tuple(v);
+    return *tuple && (*tuple)->n >= least
+               ? TD_OK
+               : td_fail(TD_ETYPE, "a tuple of %d parts is expected, and %s was given", least,
+                         name_of_kind(v.kind));
+}
+
+static td_status run_tuple_unpack(const step *s, frame *f) {
+    const td_box_tuple *tuple;
+    td_status status = read_tuple(s, f, s->noutputs, &tuple);
+    for (int k = 0; k < s->noutputs && status == TD_OK; k++)
+        f->registers[s->outputs[k]] = td_value_retain(tuple->parts[k]);
+    return status;
+}
+
+static td_status run_tuple_index(const step *s, frame *f) {
+    const td_box_tuple *tuple;
+    int index = (int)td_frame_value(f, s->inputs[1])->i; /* a constant, verified */
+    td_status status = read_tuple(s, f, index + 1, &tuple);
+    if (status == TD_OK)
+        f->registers[s->outputs[0]] = td_value_retain(tuple->parts[index]);
+    return status;
+}
+
+static td_status run_cast(const step *s, frame *f) {
+    td_value v = *td_frame_value(f, s->inputs[0]);
+    if (!fit_value(&v, s->node->outputs[0]->type))
+        return fail_kind("value", s->node->inputs[0]->name, s->node->outputs[0]->type, v);
+    f->registers[s->outputs[0]] = td_value_retain(v);
+    return TD_OK;
+}
+
+static td_status run_raise(const step *s, frame *f) {
+    const char *text = td_value_text(*td_frame_value(f, s->inputs[0]), NULL);
+    return td_fail(TD_ESCRIPT, "%s", text ? text : "error");
 }
 
 /* ---- calls ---- */
 
-enum { ON_STACK = 64 };
+/* Inputs of a step, in a block of `few` where they fit in; NULL: out of memory. */
+static td_value *gather(const step *s, const frame *f, td_value *few, int nfew) {
+    td_value *list = s->ninputs <= nfew ? few : td_malloc(sizeof *list * (size_t)s->ninputs);
+    for (int k = 0; list && k < s->ninputs; k++)
+        list[k] = *td_frame_value(f, s->inputs[k]);
+    return list;
+}
 
-static td_status check_inputs(const td_ir_block *block, const td_value *inputs) {
-    for (int k = 0; k < block->ninputs; k++) {
-        bool tensor = block->inputs[k]->type->kind == TD_IR_TENSOR;
-        if (tensor && inputs[k].kind != TD_KIND_TENSOR)
-            return td_fail(TD_ETYPE, "input %d (%s) is a tensor", k + 1, block->inputs[k]->name);
+static td_status run_script(const td_script *s, td_shared_host *host, const td_value *inputs,
+                            td_value *outputs, bool *placed);
+
+/* As one kernel; operator by operator where that does not take these inputs. */
+static td_status run_group(const step *s, frame *f) {
+    td_value inputs[TD_CODE_MOST], outputs[TD_CODE_MOST];
+    bool taken = false;
+    const td_script *group = s->script;
+    for (int k = 0; k < s->ninputs; k++)
+        inputs[k] = *td_frame_value(f, s->inputs[k]);
+    td_status status =
+        group->kernel ? td_script_kernel_run(group->kernel, inputs, outputs, &taken) : TD_OK;
+    if (status == TD_OK && !taken)
+        status = run_script(group, f->host, inputs, outputs, &f->placed);
+    for (int k = 0; k < s->noutputs && status == TD_OK; k++)
+        f->registers[s->outputs[k]] = outputs[k];
+    return status;
+}
+
+static td_status run_call(const step *s, frame *f) {
+    td_value few[16], results[8];
+    td_value *inputs = gather(s, f, few, 16), *outputs = results;
+    if (s->noutputs > 8)
+        outputs = td_malloc(sizeof *outputs * (size_t)s->noutputs);
+    td_status status = inputs && outputs
+                           ? run_script(s->script, f->host, inputs, outputs, &f->placed)
+                           : td_fail(TD_ENOMEM, "out of memory for a call");
+    for (int k = 0; k < s->noutputs && status == TD_OK; k++)
+        f->registers[s->outputs[k]] = outputs[k];
+    if (inputs != few)
+        td_free(inputs);
+    if (outputs != results)
+        td_free(outputs);
+    return status;
+}
+
+static td_status run_fork(const step *s, frame *f) {
+    td_value few[16], *inputs = gather(s, f, few, 16);
+    td_status status =
+        inputs ? td_script_fork(s->script, f->host, inputs, &f->registers[s->outputs[0]])
+               : td_fail(TD_ENOMEM, "out of memory for a fork");
+    if (inputs != few)
+        td_free(inputs);
+    return status;
+}
+
+/* ---- the host ---- */
+
+static td_status run_host_call(const step *s, frame *f) {
+    td_value few[16], results[8] = {TD_NIL}, *outputs = results;
+    if (!f->host || !f->host->calls.call)
+        return td_fail(TD_EVALUE, "a call of function %d of the host, which is not there",
+                       s->node->id);
+    td_value *inputs = gather(s, f, few, 16);
+    if (s->noutputs > 8)
+        outputs = td_calloc((size_t)s->noutputs, sizeof *outputs);
+    td_status status = TD_OK;
+    if (inputs && outputs)
+        status = f->host->calls.call(f->host->calls.ctx, s->node->id, s->ninputs, inputs,
+                                     s->noutputs, outputs);
+    else
+        status = td_fail(TD_ENOMEM, "out of memory for a call");
+    for (int k = 0; outputs && k < s->noutputs; k++) {
+        const td_ir_value *output = s->node->outputs[k];
+        if (status == TD_OK && !fit_value(&outputs[k], output->type))
+            status = fail_kind("what the host gives for", output->name, output->type, outputs[k]);
+        if (status)
+            td_value_drop(&outputs[k]);
+        else
+            f->registers[s->outputs[k]] = outputs[k];
+    }
+    if (inputs != few)
+        td_free(inputs);
+    if (outputs != results)
+        td_free(outputs);
+    return status;
+}
+
+static td_status run_print(const step *s, frame *f) {
+    td_value few[16], *inputs = gather(s, f, few, 16);
+    td_status status = TD_OK;
+    if (!inputs)
+        return td_fail(TD_ENOMEM, "out of memory for a call");
+    if (f->host && f->host->calls.print)
+        status = f->host->calls.print(f->host->calls.ctx, s->ninputs, inputs);
+    if (inputs != few)
+        td_free(inputs);
+    return status;
+}
+
+/* ---- steps ---- */
+
+static td_status run_unknown(const step *s, frame *f) {
+    (void)f;
+    return td_fail(TD_EINTERNAL, "%s can't be run", td_ir_kind_name((td_ir_kind)s->node->kind));
+}
+
+td_step_fn td_step_of_kind(td_ir_kind kind) {
+    static const td_step_fn steps[TD_IR_KINDS] = {[TD_IR_OPERATOR] = run_operator,
+                                                  [TD_IR_IF] = run_if,
+                                                  [TD_IR_LOOP] = run_loop,
+                                                  [TD_IR_LIST_CONSTRUCT] = run_list,
+                                                  [TD_IR_LIST_UNPACK] = run_list_unpack,
+                                                  [TD_IR_TUPLE_CONSTRUCT] = run_tuple,
+                                                  [TD_IR_TUPLE_UNPACK] = run_tuple_unpack,
+                                                  [TD_IR_FUSION_GROUP] = run_group,
+                                                  [TD_IR_SCALAR] = run_scalar,
+                                                  [TD_IR_TUPLE_INDEX] = run_tuple_index,
+                                                  [TD_IR_CAST] = run_cast,
+                                                  [TD_IR_RAISE] = run_raise,
+                                                  [TD_IR_PRINT] = run_print,
+                                                  [TD_IR_CALL] = run_call,
+                                                  [TD_IR_FORK] = run_fork,
+                                                  [TD_IR_HOST_CALL] = run_host_call};
+    return steps[kind] ? steps[kind] : run_unknown;
+}
+
+/* The innermost place is told; an interrupt has none. */
+static td_status fail_at(const td_ir_node *node, frame *f, td_status status) {
+    char message[600];
+    if (f->placed || !node->place.file || status == TD_EINTR)
+        return status;
+    f->placed = true;
+    snprintf(message, sizeof message, "%s", td_error_message());
+    return td_fail(status, "%.160s:%d: %s", node->place.file, node->place.line, message);
+}
+
+static td_status run_block(const td_code_block *c, frame *f) {
+    for (int k = 0; k < c->nunread; k++)
+        td_value_drop(&f->registers[c->unread[k]]);
+    for (const step *s = c->steps, *end = s + c->nsteps; s < end; s++) {
+        td_status status = s->run(s, f);
+        if (TD_UNLIKELY(status))
+            return fail_at(s->node, f, status);
+        for (int d = 0; d < s->ndead; d++)
+            td_value_drop(&f->registers[s->dead[d]]);
     }
     return TD_OK;
 }
 
-td_status td_script_run(const td_script *s, const td_value *inputs, td_value *outputs) {
-    const td_ir_block *block = s->graph->block;
-    td_value few[ON_STACK], *registers = few;
-    for (int k = 0; k < block->noutputs; k++)
-        outputs[k] = TD_NIL;
-    td_status status = check_inputs(block, inputs);
-    if (status == TD_OK && s->nregisters > ON_STACK)
-        registers = td_malloc(sizeof *registers * (size_t)s->nregisters);
-    if (status || !registers)
-        return status ? status : td_fail(TD_ENOMEM, "out of memory for a script");
-    for (int k = 0; k < s->nregisters; k++)
-        registers[k] = TD_NIL;
-    for (int k = 0; k < block->ninputs && status == TD_OK; k++)
-        status = copy_value(inputs[k], &registers[s->code.inputs[k]]);
-    if (status == TD_OK)
-        status = run_code(&s->code, registers);
-    for (int k = 0; k < block->noutputs && status == TD_OK; k++)
-        status = copy_value(registers[s->code.outputs[k]], &outputs[k]);
-    for (int k = 0; k < s->nregisters; k++)
-        td_script_drop(&registers[k]);
-    for (int k = 0; status && k < block->noutputs; k++)
-        td_script_drop(&outputs[k]);
-    if (registers != few)
-        td_free(registers);
+/* ---- scripts ---- */
+
+static td_status take_inputs(const td_ir_block *block, const td_value *inputs,
+                             td_value *registers) {
+    for (int k = 0; k < block->ninputs; k++) {
+        const td_ir_value *input = block->inputs[k];
+        registers[k] = inputs[k];
+        if (TD_LIKELY(input->type->kind == TD_IR_TENSOR && inputs[k].kind == TD_KIND_TENSOR))
+            continue;
+        if (!fit_value(&registers[k], input->type))
+            return fail_kind("input", input->name, input->type, inputs[k]);
+    }
+    return TD_OK;
+}
+
+/* What is borrowed is the caller's own then. */
+static td_status give_outputs(const td_code_block *c, frame *f, td_value *outputs) {
+    td_status status = TD_OK;
+    for (int k = 0; k < c->noutputs && status == TD_OK; k++) {
+        td_value v = take_value(c, k, f);
+        bool owned = v.kind >= TD_KIND_BOX || v.kind == TD_KIND_TENSOR;
+        if (TD_LIKELY(owned))
+            outputs[k] = v;
+        else
+            status = td_value_keep(v, &outputs[k]);
+    }
     return status;
+}
+
+static td_status run_registers(const td_script *s, frame *f, const td_value *inputs,
+                               td_value *outputs) {
+    const td_ir_block *block = s->graph->block;
+    for (int k = block->ninputs; k < s->nregisters; k++)
+        f->registers[k] = TD_NIL;
+    td_status status = take_inputs(block, inputs, f->registers);
+    if (TD_LIKELY(status == TD_OK))
+        status = run_block(&s->code, f);
+    if (TD_LIKELY(status == TD_OK))
+        status = give_outputs(&s->code, f, outputs);
+    if (TD_LIKELY(status == TD_OK))
+        return TD_OK;
+    for (int k = block->ninputs; k < s->nregisters; k++)
+        td_value_drop(&f->registers[k]);
+    for (int k = 0; k < block->noutputs; k++)
+        td_value_drop(&outputs[k]);
+    return status;
+}
+
+static td_status run_script(const td_script *s, td_shared_host *host, const td_value *inputs,
+                            td_value *outputs, bool *placed) {
+    td_value few[ON_STACK];
+    frame f = {.registers = few, .constants = s->constants, .host = host};
+    for (int k = 0; k < s->code.noutputs; k++)
+        outputs[k] = TD_NIL;
+    if (TD_UNLIKELY(depth == MOST_DEPTH))
+        return td_fail(TD_EVALUE, "calls nest deeper than %d: a function calls itself without end?",
+                       MOST_DEPTH);
+    if (TD_UNLIKELY(s->nregisters > ON_STACK)) {
+        f.registers = td_malloc(sizeof *f.registers * (size_t)s->nregisters);
+        if (!f.registers)
+            return td_fail(TD_ENOMEM, "out of memory for a script");
+    }
+    depth++;
+    td_status status = run_registers(s, &f, inputs, outputs);
+    depth--;
+    if (TD_UNLIKELY(f.registers != few))
+        td_free(f.registers);
+    *placed = f.placed;
+    return status;
+}
+
+td_status td_script_run_with(const td_script *s, td_shared_host *host, const td_value *inputs,
+                             td_value *outputs) {
+    bool placed;
+    return run_script(s, host, inputs, outputs, &placed);
+}
+
+td_status td_script_run(const td_script *s, const td_value *inputs, td_value *outputs) {
+    return td_script_run_with(s, NULL, inputs, outputs);
+}
+
+/* ---- forks ---- */
+
+typedef struct forked {
+    td_script *script;    /* a reference */
+    td_shared_host *host; /* likewise, or NULL */
+    int ninputs;
+    td_value inputs[]; /* owned */
+} forked;
+
+static void free_forked(void *ctx) {
+    forked *c = ctx;
+    for (int k = 0; k < c->ninputs; k++)
+        td_value_drop(&c->inputs[k]);
+    td_script_release(c->script);
+    td_shared_host_release(c->host);
+    td_free(c);
+}
+
+/* The only output, or a tuple of all. */
+static td_status run_forked(void *ctx, td_value *out) {
+    const forked *c = ctx;
+    int n = c->script->code.noutputs;
+    td_value all = TD_NIL, *outputs = out;
+    if (n != 1) {
+        td_status status = td_box_tuple_new(n, &all);
+        if (status)
+            return status;
+        outputs = td_value_tuple(all)->parts;
+    }
+    td_status status = td_script_run_with(c->script, c->host, c->inputs, outputs);
+    if (status)
+        td_value_drop(&all);
+    else if (n != 1)
+        *out = all;
+    return status;
+}
+
+td_status td_script_fork(const td_script *s, td_shared_host *host, const td_value *inputs,
+                         td_value *future) {
+    const td_ir_block *block = s->graph->block;
+    size_t n = (size_t)block->ninputs;
+    forked *c = td_malloc(sizeof *c + sizeof *c->inputs * n);
+    if (!c)
+        return td_fail(TD_ENOMEM, "out of memory for a fork");
+    *c = (forked){.script = td_script_retain((td_script *)s)};
+    bool shared = host && host->calls.any_thread;
+    c->host = td_shared_host_retain(shared ? host : NULL);
+    td_status status = TD_OK;
+    for (int k = 0; k < block->ninputs && status == TD_OK; k++) {
+        c->inputs[k] = TD_NIL;
+        status = td_value_copy(inputs[k], &c->inputs[k]);
+        c->ninputs++;
+    }
+    if (status) {
+        free_forked(c);
+        return status;
+    }
+    td_future_work work = {.run = run_forked, .free = free_forked, .ctx = c};
+    return td_future_begin(&work, future);
 }

@@ -33,6 +33,12 @@ const td_scalar *td_scalar_find(const char *name, size_t length, int n,
                                 td_ir_value *const *arguments);
 /* Does a row take values of these types? */
 bool td_scalar_takes(const td_scalar *s, int n, td_ir_value *const *arguments);
+/* May what it makes of them have this type? */
+bool td_scalar_gives(const td_scalar *s, int n, td_ir_value *const *arguments,
+                     const td_ir_type *type);
+/* The kinds of values that its k-th argument may be of, a bit each: wider types than a row's stand
+ * where types are not known, so whoever runs it looks at the values. */
+uint64_t td_scalar_kinds(const td_scalar *s, int k);
 /* What it then makes, in the graph's memory; NULL: nothing, or memory has run out. */
 const td_ir_type *td_scalar_result(const td_scalar *s, td_ir_graph *g, int n,
                                    td_ir_value *const *arguments);

@@ -4,6 +4,7 @@
 #include "engine/script/passes/alias.h"
 
 #include "engine/core/memory.h"
+#include "engine/script/scalars.h"
 
 #include <string.h>
 
@@ -123,6 +124,8 @@ static void mark(td_alias_info *a, const td_ir_value *value, bool written, bool 
 
 /* Operators that write arguments besides: the statistics of a normalization. */
 static bool writes_argument(const td_ir_node *node, int k) {
+    if (node->kind == TD_IR_SCALAR)
+        return k == 0 && node->scalar->acts == TD_SCALAR_WRITES;
     if (node->kind != TD_IR_OPERATOR)
         return false;
     if (k == 0 && (node->inplace || node->op->flags & TD_OP_INPLACE_ONLY))
@@ -138,16 +141,22 @@ static bool is_known_kind(const td_ir_node *node) {
                                             [TD_IR_LOOP] = true,
                                             [TD_IR_LIST_CONSTRUCT] = true,
                                             [TD_IR_LIST_UNPACK] = true,
+                                            [TD_IR_FUSION_GROUP] = true,
                                             [TD_IR_TUPLE_CONSTRUCT] = true,
                                             [TD_IR_TUPLE_UNPACK] = true,
-                                            [TD_IR_FUSION_GROUP] = true};
+                                            [TD_IR_SCALAR] = true,
+                                            [TD_IR_TUPLE_INDEX] = true,
+                                            [TD_IR_CAST] = true,
+                                            [TD_IR_RAISE] = true,
+                                            [TD_IR_PRINT] = true};
     return known[node->kind];
 }
 
 static void join_operator(td_alias_info *a, const td_ir_node *node) {
     const td_op *op = node->op;
     bool writes = node->inplace || op->flags & TD_OP_INPLACE_ONLY;
-    bool fresh = !(op->flags & TD_OP_VIEW) && (op->pointwise || op->kernel);
+    bool view = op->flags & (TD_OP_VIEW | TD_OP_TURNS) && !writes;
+    bool fresh = !view && (op->pointwise || op->kernel);
     for (int k = 0; k < node->ninputs; k++)
         if (writes_argument(node, k))
             mark(a, node->inputs[k], true, false, false);
@@ -155,13 +164,26 @@ static void join_operator(td_alias_info *a, const td_ir_node *node) {
         for (int k = 0; k < node->ninputs; k++) {
             if (writes && k == 0) /* it is that tensor */
                 join_both(a, node->outputs[j], node->inputs[0]);
-            else if (op->flags & TD_OP_VIEW && !writes && k == 0)
+            else if (view && k == 0)
                 join(a, MEMORY, node->outputs[j], node->inputs[0]);
-            else if (!fresh && !writes && !(op->flags & TD_OP_VIEW))
+            else if (!fresh && !writes && !view)
                 join_both(a, node->outputs[j], node->inputs[k]);
         }
     for (int j = 1; j < node->noutputs && !fresh; j++)
         join_both(a, node->outputs[0], node->outputs[j]);
+}
+
+/* Lists that give their entries or themselves, or are made of others' entries. */
+static void join_scalar(td_alias_info *a, const td_ir_node *node) {
+    bool own = !strchr("lea", node->scalar->result); /* numbers, texts, a list of sizes */
+    for (int k = 0; k < node->ninputs; k++) {
+        if (writes_argument(node, k))
+            mark(a, node->inputs[k], true, false, false);
+        for (int j = 0; j < node->noutputs && !own; j++)
+            join_both(a, node->outputs[j], node->inputs[k]);
+        for (int j = 0; j < k && writes_argument(node, 0); j++) /* an entry is put into a list */
+            join_both(a, node->inputs[j], node->inputs[k]);
+    }
 }
 
 static void join_all(td_alias_info *a, const td_ir_node *node) {
@@ -187,6 +209,8 @@ static void join_node(td_alias_info *a, const td_ir_node *node) {
     }
     if (node->kind == TD_IR_OPERATOR)
         join_operator(a, node);
+    else if (node->kind == TD_IR_SCALAR)
+        join_scalar(a, node);
     else if (node->kind == TD_IR_CONSTANT)
         mark(a, node->outputs[0], false, false, true);
     else if (node->kind == TD_IR_IF) {
@@ -320,11 +344,13 @@ bool td_alias_may_replace(const td_alias_info *a, const td_ir_value *from, const
         return false;
     if (old == now) { /* it shares memory as it is: they become one tensor */
         const class_facts *p = facts_of(a, IDENTITY, from), *q = facts_of(a, IDENTITY, to);
-        return p == q || !(p->leaves && (q->leaves || q->comes_in));
+        return !(p->leaves && (q->leaves || q->comes_in));
     }
     return !(old->leaves && (now->leaves || now->comes_in));
 }
 
 void td_alias_join(td_alias_info *a, const td_ir_value *from, const td_ir_value *to) {
+    if (index_of(a, to) < 0 && !add_value(a, to)) /* it stays unknown then */
+        return;
     join_both(a, to, from);
 }

@@ -33,7 +33,7 @@ bool td_alias_comes_in(const td_alias_info *a, const td_ir_value *x);
  * shape and strides? Not where a write to one would be seen through the other then and was not
  * before, during the run or, through what leaves the graph, after it. */
 bool td_alias_may_replace(const td_alias_info *a, const td_ir_value *from, const td_ir_value *to);
-/* Tell the analysis that `from` was replaced. */
+/* Tell the analysis that `from` was replaced; `to` may be new, and is known from then on. */
 void td_alias_join(td_alias_info *a, const td_ir_value *from, const td_ir_value *to);
 
 #endif

@@ -55,12 +55,14 @@ static bool may_be_shared(const td_ir_node *node) {
         return true;
     if (node->kind == TD_IR_LIST_CONSTRUCT || node->kind == TD_IR_TUPLE_CONSTRUCT)
         return true;
-    return node->kind == TD_IR_OPERATOR && !td_node_acts(node);
+    return (node->kind == TD_IR_OPERATOR || node->kind == TD_IR_SCALAR ||
+            node->kind == TD_IR_TUPLE_INDEX) &&
+           !td_node_acts(node);
 }
 
 static bool are_equal(const td_ir_node *a, const td_ir_node *b) {
-    if (a->kind != b->kind || a->op != b->op || a->ninputs != b->ninputs ||
-        a->noutputs != b->noutputs)
+    if (a->kind != b->kind || a->op != b->op || a->scalar != b->scalar ||
+        a->ninputs != b->ninputs || a->noutputs != b->noutputs)
         return false;
     for (int k = 0; k < a->ninputs; k++)
         if (a->inputs[k] != b->inputs[k])

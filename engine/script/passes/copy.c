@@ -69,7 +69,10 @@ td_ir_node *td_copier_copy(td_copier *c, td_ir_block *block, const td_ir_node *n
         return NULL;
     copy->inplace = node->inplace;
     copy->op = node->op;
-    copy->subgraph = td_ir_graph_retain(node->subgraph);
+    copy->scalar = node->scalar;
+    copy->id = node->id;
+    copy->subgraph = /* its own graph a graph does not hold */
+        node->subgraph == g ? g : td_ir_graph_retain(node->subgraph);
     copy->place = node->place;
     if (node->place.file && node->block->graph != g)
         copy->place.file = td_ir_text(g, node->place.file, strlen(node->place.file));

@@ -22,8 +22,8 @@ td_ir_node *td_copier_copy(td_copier *c, td_ir_block *block, const td_ir_node *n
 void td_copier_copy_nodes(td_copier *c, td_ir_block *block, const td_ir_block *from);
 void td_copier_clear(td_copier *c);
 
-/* A graph of its own, with the same names; constants and groups are held by both. NULL: out of
- * memory. */
+/* A graph of its own, with the same names; constants and other graphs are held by both. A graph
+ * that calls itself is what its copy calls. NULL: out of memory. */
 td_ir_graph *td_ir_graph_copy(const td_ir_graph *g);
 
 #endif

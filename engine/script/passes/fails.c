@@ -3,6 +3,7 @@
 
 #include "engine/script/passes/alias.h"
 #include "engine/script/passes/node_infer.h"
+#include "engine/script/scalars.h"
 
 #include <string.h>
 
@@ -19,6 +20,8 @@ bool td_op_is_random(const td_op *op) {
 
 bool td_node_acts(const td_ir_node *node) {
     if (td_alias_node_writes(node)) /* kinds that are not known too */
+        return true;
+    if (node->kind == TD_IR_RAISE || node->kind == TD_IR_PRINT)
         return true;
     if (node->kind == TD_IR_OPERATOR && (!node->noutputs || td_op_is_random(node->op)))
         return true;
@@ -42,6 +45,13 @@ static bool is_plain_family(const char *family) {
     return false;
 }
 
+/* Integers may not hold a number that is not known; floats hold all. */
+static bool makes_floats(const td_ir_node *node) {
+    const td_ir_type *type = node->outputs[0]->type;
+    return node->op->pointwise && type->kind == TD_IR_TENSOR && type->dtype != TD_DTYPE_NONE &&
+           td_dtype_is_float((td_dtype)type->dtype);
+}
+
 /* Whole quotients by 0, whole numbers to negative powers. */
 static bool divides_integers(const td_ir_node *node) {
     static const char *const names[] = {"div",       "floor_divide", "trunc_divide",
@@ -55,6 +65,11 @@ static bool divides_integers(const td_ir_node *node) {
     return false;
 }
 
+/* What it may reach depends on the memory behind its argument, of which types don't tell. */
+static bool reaches_storage(const td_op *op) {
+    return strncmp(op->name, "as_strided", strlen("as_strided")) == 0;
+}
+
 static bool operator_may_fail(const td_ir_node *node) {
     const td_op *op = node->op;
     td_inferred made;
@@ -66,10 +81,10 @@ static bool operator_may_fail(const td_ir_node *node) {
     for (int k = 0; k < op->nparams; k++)
         if (op->params[k].type == TD_PARAM_TENSOR && op->params[k].base != TD_BASE_NONE)
             return true; /* indices */
-    if (op->pointwise && divides_integers(node))
+    if ((op->pointwise && divides_integers(node)) || reaches_storage(op))
         return true;
     td_infer_node(NULL, node, &made);
-    return !made.exact;
+    return !made.exact && !(made.numbers && makes_floats(node));
 }
 
 /* As many parts as are unpacked? */
@@ -84,6 +99,22 @@ static bool unpack_may_fail(const td_ir_node *node) {
     return !made.exact || made.n != node->noutputs;
 }
 
+/* A whole quotient by a constant other than 0 does not fail, nor does the length of a list. */
+static bool scalar_may_fail(const td_ir_node *node) {
+    static const char *const quotients[] = {"floordiv", "remainder", "fmod"};
+    const td_scalar *s = node->scalar;
+    if (s->acts == TD_SCALAR_PURE)
+        return false;
+    if (s->acts == TD_SCALAR_READS && strcmp(s->name, "len") == 0)
+        return false;
+    for (size_t k = 0; k < sizeof quotients / sizeof *quotients; k++)
+        if (strcmp(s->name, quotients[k]) == 0) {
+            const td_value *divisor = td_ir_constant_of(node->inputs[1]);
+            return !divisor || (divisor->kind == TD_KIND_INT && divisor->i == 0);
+        }
+    return true;
+}
+
 static bool block_may_fail(const td_ir_block *block) {
     for (const td_ir_node *node = block->first; node; node = node->next)
         if (td_node_may_fail(node))
@@ -94,6 +125,8 @@ static bool block_may_fail(const td_ir_block *block) {
 bool td_node_may_fail(const td_ir_node *node) {
     if (node->kind == TD_IR_OPERATOR)
         return operator_may_fail(node);
+    if (node->kind == TD_IR_SCALAR)
+        return scalar_may_fail(node);
     if (node->kind == TD_IR_LIST_UNPACK)
         return unpack_may_fail(node);
     if (node->kind == TD_IR_IF)

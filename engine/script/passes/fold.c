@@ -11,6 +11,9 @@
 #include "engine/script/passes/fails.h"
 #include "engine/script/passes/node_infer.h"
 #include "engine/script/passes/passes.h"
+#include "engine/script/scalars.h"
+
+#include <string.h>
 
 enum { MOST_ELEMENTS = 256 }; /* of a tensor that becomes a constant */
 
@@ -89,12 +92,104 @@ static void fold_node(const folder *f, td_ir_node *node) {
     td_call_drop(&call);
 }
 
+/* ---- operators on numbers ---- */
+
+static void put_constant(const folder *f, td_ir_node *node, td_value v) {
+    td_ir_value *value = td_edit_constant_before(node, v);
+    if (!value)
+        return;
+    value->node->place = node->place;
+    td_pass_say(f->note, node, "%s of constants", node->scalar->name);
+    td_ir_replace(node->outputs[0], value);
+    td_ir_remove(node);
+}
+
+/* What a tensor's type tells: its dims and dtype. Not of one that is written: that may have been
+ * turned. */
+static bool tell_by_type(const folder *f, const td_ir_node *node, td_value *out) {
+    const char *name = node->scalar->name;
+    const td_ir_value *x = node->ninputs ? node->inputs[0] : NULL;
+    const td_value *dim = node->ninputs > 1 ? td_ir_constant_of(node->inputs[1]) : NULL;
+    if (!x || !td_ir_type_is_whole(x->type) || td_alias_is_written(f->alias, x))
+        return false;
+    const td_ir_type *type = x->type;
+    int64_t d = dim && dim->kind == TD_KIND_INT ? dim->i + (dim->i < 0 ? type->n : 0) : -1;
+    if (strcmp(name, "dim") == 0)
+        *out = TD_I(type->n);
+    else if (strcmp(name, "numel") == 0)
+        *out = TD_I(td_ir_type_elements(type));
+    else if (strcmp(name, "len") == 0 && type->n > 0)
+        *out = TD_I(type->sizes[0]);
+    else if (strcmp(name, "size") == 0 && d >= 0 && d < type->n)
+        *out = TD_I(type->sizes[d]);
+    else if (strcmp(name, "dtype") == 0)
+        *out = TD_DTYPE((td_dtype)type->dtype);
+    else if (strcmp(name, "is_floating_point") == 0)
+        *out = TD_B(td_dtype_is_float((td_dtype)type->dtype));
+    else
+        return false;
+    return true;
+}
+
+/* A value that is never None is none of them. */
+static bool tell_none(const td_ir_node *node, td_value *out) {
+    bool is = strcmp(node->scalar->name, "__is__") == 0;
+    if (!is && strcmp(node->scalar->name, "__isnot__") != 0)
+        return false;
+    for (int k = 0; k < 2; k++) {
+        const td_value *none = td_ir_constant_of(node->inputs[k]);
+        uint8_t kind = node->inputs[1 - k]->type->kind;
+        bool never = kind != TD_IR_NONE && kind != TD_IR_OPTIONAL && kind != TD_IR_ANY;
+        if (none && td_is_nil(*none) && never) {
+            *out = TD_B(!is);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Numbers, bools and strings alone, which nobody writes. */
+static bool find_plain(const td_ir_node *node, td_value *args) {
+    for (int k = 0; k < node->ninputs; k++) {
+        const td_value *v = td_ir_constant_of(node->inputs[k]);
+        if (!v || (v->kind != TD_KIND_INT && v->kind != TD_KIND_FLOAT && v->kind != TD_KIND_BOOL &&
+                   v->kind != TD_KIND_STRING && v->kind != TD_KIND_NIL))
+            return false;
+        args[k] = *v;
+    }
+    return true;
+}
+
+static void fold_scalar(const folder *f, td_ir_node *node) {
+    enum { MOST = 16 };
+    td_value args[MOST], result = TD_NIL;
+    if (node->noutputs != 1 || node->ninputs > MOST || td_node_acts(node))
+        return;
+    if (tell_by_type(f, node, &result) || tell_none(node, &result)) {
+        put_constant(f, node, result);
+        return;
+    }
+    if (!find_plain(node, args) || node->scalar->run(node->ninputs, args, &result))
+        return; /* what fails, fails where it stands */
+    int64_t length = 0;
+    const char *text = td_value_text(result, &length);
+    if (text && strlen(text) == (size_t)length)
+        put_constant(f, node, TD_STRING(text));
+    else if (result.kind == TD_KIND_INT || result.kind == TD_KIND_FLOAT ||
+             result.kind == TD_KIND_BOOL || result.kind == TD_KIND_NIL)
+        put_constant(f, node, result);
+    td_value_drop(&result);
+}
+
 static void fold_block(const folder *f, td_ir_block *block) {
     for (td_ir_node *node = block->first, *next; node; node = next) {
         next = node->next;
         for (int b = 0; b < node->nblocks; b++)
             fold_block(f, node->blocks[b]);
-        fold_node(f, node);
+        if (node->kind == TD_IR_SCALAR)
+            fold_scalar(f, node);
+        else
+            fold_node(f, node);
     }
 }
 

@@ -38,7 +38,8 @@ static void hoist_from(const td_alias_info *a, td_ir_node *loop, td_pass_note *n
         next = node->next;
         bool fails = td_node_may_fail(node), acts = td_node_acts(node);
         bool known = node->kind == TD_IR_OPERATOR || node->kind == TD_IR_CONSTANT ||
-                     node->kind == TD_IR_LIST_CONSTRUCT || node->kind == TD_IR_FUSION_GROUP;
+                     node->kind == TD_IR_LIST_CONSTRUCT || node->kind == TD_IR_SCALAR ||
+                     node->kind == TD_IR_TUPLE_INDEX || node->kind == TD_IR_FUSION_GROUP;
         if (known && !acts && (!fails || first) && is_invariant(a, loop, node) &&
             (node->kind == TD_IR_CONSTANT || may_be_one(a, node))) {
             if (node->kind != TD_IR_CONSTANT)

@@ -8,7 +8,7 @@
 
 bool td_ir_type_is_whole(const td_ir_type *type) {
     if (type->kind != TD_IR_TENSOR || type->dtype == TD_DTYPE_NONE || !type->placed ||
-        type->n < 0 || type->n > TD_MAX_DIMS || !type->strides || (type->n && !type->sizes))
+        type->n < 0 || type->n > TD_MAX_DIMS || (type->n && (!type->strides || !type->sizes)))
         return false;
     for (int d = 0; d < type->n; d++)
         if (type->sizes[d] == TD_IR_UNKNOWN || type->strides[d] == TD_IR_UNKNOWN)
@@ -53,7 +53,8 @@ typedef struct arguments {
     int ntensors;
     td_tensor **list[TD_MAX_PARAMS]; /* owned: arrays of borrowed ones */
     bool guessed;                    /* some size or dim is not known */
-    bool exact;                      /* nothing is guessed or stands in for another number */
+    bool whole;                      /* nothing of any tensor is guessed */
+    bool exact;                      /* nor stands a number in for another */
 } arguments;
 
 static void clear(arguments *a) {
@@ -61,6 +62,22 @@ static void clear(arguments *a) {
         td_release(a->tensors[k]);
     for (int k = 0; k < TD_MAX_PARAMS; k++)
         td_free(a->list[k]);
+}
+
+/* Uninitialised; with strides in as much memory as they reach. */
+static td_status make_tensor(const td_meta *meta, td_tensor **out) {
+    td_tensor *memory;
+    int64_t span = 1;
+    if (!meta->strided)
+        return td_tensor_from_meta(meta, out);
+    for (int d = 0; d < meta->ndim; d++)
+        span = meta->sizes[d] ? span + (meta->sizes[d] - 1) * meta->strides[d] : span;
+    td_status status = td_tensor_empty(meta->dtype, meta->device, 1, &span, &memory);
+    if (status)
+        return status;
+    status = td_tensor_view(memory, meta->ndim, meta->sizes, meta->strides, 0, out);
+    td_release(memory);
+    return status;
 }
 
 static td_tensor *stand_in(arguments *a, const td_ir_type *type, const guess *with) {
@@ -72,7 +89,7 @@ static td_tensor *stand_in(arguments *a, const td_ir_type *type, const guess *wi
                     .device = td_device_stand_in(type->placed ? type->device : TD_DEVICE_CPU),
                     .ndim = type->n < 0 ? with->dims[a->ntensors & 1] : type->n,
                     .strided = whole};
-    a->exact &= whole;
+    a->whole &= whole;
     for (int d = 0; d < meta.ndim; d++) {
         int64_t size = type->n < 0 || !type->sizes ? TD_IR_UNKNOWN : type->sizes[d];
         a->guessed |= size == TD_IR_UNKNOWN;
@@ -81,7 +98,7 @@ static td_tensor *stand_in(arguments *a, const td_ir_type *type, const guess *wi
     }
     a->guessed |= type->n < 0;
     td_tensor *made = NULL;
-    if (td_tensor_from_meta(&meta, &made))
+    if (make_tensor(&meta, &made))
         return NULL;
     return a->tensors[a->ntensors++] = made;
 }
@@ -116,7 +133,7 @@ static bool set_number(arguments *a, int k, const td_op *op, td_ir_type_kind kin
 }
 
 static bool set_arguments(arguments *a, const td_ir_node *node, const guess *with) {
-    *a = (arguments){.exact = true};
+    *a = (arguments){.whole = true, .exact = true};
     for (int k = 0; k < node->ninputs; k++) {
         const td_ir_value *value = node->inputs[k];
         const td_value *constant = td_ir_constant_of(value);
@@ -158,7 +175,9 @@ static int8_t grad_of(const td_ir_node *node, const td_tensor *made) {
         return made->requires_grad ? 1 : TD_IR_UNKNOWN;
     for (int k = 0; k < node->ninputs; k++) {
         const td_ir_type *type = node->inputs[k]->type;
-        bool holds = type->kind == TD_IR_TENSOR || type->kind >= TD_IR_LIST;
+        bool numbers = type->kind == TD_IR_LIST && type->parts[0]->kind != TD_IR_TENSOR &&
+                       type->parts[0]->kind < TD_IR_ANY;
+        bool holds = (type->kind == TD_IR_TENSOR || type->kind >= TD_IR_ANY) && !numbers;
         if (holds && !(type->kind == TD_IR_TENSOR && type->requires_grad == 0))
             return TD_IR_UNKNOWN;
     }
@@ -214,11 +233,12 @@ static bool try_guess(td_ir_graph *g, const td_ir_node *node, const guess *with,
     if (ready) {
         int n = op->result_type == TD_RESULT_TENSORS ? call.nlist : op->nresults;
         bool list = op->result_type == TD_RESULT_TENSORS;
-        out->exact = a.exact && first;
+        out->exact = a.whole && a.exact && first;
+        out->numbers = a.whole && first;
         out->n = first || out->n == n ? n : -1;
         for (int k = 0; g && !has_number_results(op) && k < n && k < TD_MAX_RESULTS; k++) {
             const td_tensor *x = list ? call.list[k] : call.out[k];
-            const td_ir_type *type = x ? type_of(g, node, x, !a.exact) : NULL;
+            const td_ir_type *type = x ? type_of(g, node, x, !a.whole) : NULL;
             out->types[k] = first ? type : common_type(g, out->types[k], type);
         }
         td_call_drop(&call);

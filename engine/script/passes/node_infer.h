@@ -6,9 +6,10 @@
 
 /* What is known of a node's results. */
 typedef struct td_inferred {
-    bool exact; /* all of its arguments are known but for elements, and with these it is not
-                   refused */
-    int n;      /* tensors that it makes (entries of its list, where it makes one); -1: not known */
+    bool exact;   /* all of its arguments are known but for elements, and with these it is not
+                     refused */
+    bool numbers; /* the same, but for the values of numbers, which make no other shape or dtype */
+    int n; /* tensors that it makes (entries of its list, where it makes one); -1: not known */
     const td_ir_type *types[TD_MAX_RESULTS]; /* of the first of them; NULL: nothing is known */
 } td_inferred;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const td_pass passes[] = {
+    {"inline", "Calls of short functions give way to what these do.", false, td_pass_inline},
     {"types", "What is known of the inputs tells dtypes, shapes and strides of all values.", false,
      td_pass_types},
     {"fold", "Operators of constants are computed once, now.", false, td_pass_fold},
@@ -31,7 +32,7 @@ enum {
     PASSES = sizeof passes / sizeof *passes,
     /* run again and again, from the first to the last of these, for so many rounds at most */
     FIRST_REPEATED = 0,
-    LAST_REPEATED = 7,
+    LAST_REPEATED = 8,
     ROUNDS = 4
 };
 static const char once[] = "unroll"; /* what it leaves would be unrolled again */
@@ -147,13 +148,30 @@ static bool is_on(int k, const td_passes_options *options) {
     return !options || (!(options->off >> k & 1) && !(options->recorded && passes[k].forward));
 }
 
+/* Is a pass run in this round of those that are repeated? */
+static bool is_in_round(int k, int round, const td_passes_options *options) {
+    return is_on(k, options) && !(round && strcmp(passes[k].name, once) == 0);
+}
+
+int td_passes_sequence(const td_passes_options *options, int room, const td_pass **list) {
+    int n = 0;
+    for (int round = 0; round < ROUNDS; round++)
+        for (int k = FIRST_REPEATED; k <= LAST_REPEATED; k++)
+            if (is_in_round(k, round, options) && n++ < room)
+                list[n - 1] = &passes[k];
+    for (int k = LAST_REPEATED + 1; k < PASSES; k++)
+        if (is_on(k, options) && n++ < room)
+            list[n - 1] = &passes[k];
+    return n;
+}
+
 td_status td_passes_run(td_ir_graph *g, const td_passes_options *options, td_pass_log *log) {
     td_status status = TD_OK;
     int changes = 1;
     for (int round = 0; round < ROUNDS && changes && status == TD_OK; round++) {
         changes = 0;
         for (int k = FIRST_REPEATED; k <= LAST_REPEATED && status == TD_OK; k++)
-            if (is_on(k, options) && !(round && strcmp(passes[k].name, once) == 0))
+            if (is_in_round(k, round, options))
                 status = run_noted(g, &passes[k], options, log, &changes);
     }
     for (int k = LAST_REPEATED + 1; k < PASSES && status == TD_OK; k++)

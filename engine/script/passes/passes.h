@@ -3,7 +3,9 @@
  * A pass keeps what a graph does: the bits of its results, what it writes and draws, the first
  * error, and which tensors share memory, as far as those who call it can see. It may believe the
  * types of the graph's inputs, so a rewritten graph is for inputs of these types, and for the modes
- * (autocast, recording) under which it was rewritten. A graph that held its promises
+ * (autocast, recording) under which it was rewritten. One that calls itself must be a copy
+ * (copy.h), whose calls go to the graph as it was, since they may have inputs of other types. A
+ * graph that held its promises
  * (td_ir_verify) holds them afterwards. ENOMEM leaves it of no use.
  */
 #ifndef TD_SCRIPT_PASSES_PASSES_H
@@ -60,8 +62,13 @@ td_status td_pass_run(td_ir_graph *g, const td_pass *pass, const td_passes_optio
 td_status td_passes_run(td_ir_graph *g, const td_passes_options *options,
                         td_pass_log *log) TD_MUST_CHECK;
 
+/* The passes that td_passes_run runs, one after the other, rounds written out (it leaves out those
+ * that would change nothing any more): into a list with room for so many; how many there are. */
+int td_passes_sequence(const td_passes_options *options, int room, const td_pass **list);
+
 /* What each of them does is said in the table (passes.c). */
 td_status td_pass_types(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
+td_status td_pass_inline(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
 td_status td_pass_fold(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
 td_status td_pass_branches(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
 td_status td_pass_unroll(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;

@@ -1,6 +1,7 @@
 /* reuse.c: a pointwise result is written into the memory of an argument that nobody reads any more.
  */
 #include "engine/script/passes/alias.h"
+#include "engine/script/passes/fails.h"
 #include "engine/script/passes/node_infer.h"
 #include "engine/script/passes/passes.h"
 
@@ -74,7 +75,8 @@ static bool may_overwrite(const td_alias_info *a, const td_ir_graph *g, const td
         node->outputs[0]->type->requires_grad == 1 || !is_own(x) ||
         !same_layout(x->type, node->outputs[0]->type) || !ends_with(x, node))
         return false;
-    return !td_alias_comes_in(a, x) && !td_alias_leaves(a, x) && is_alone(a, g->block, x);
+    return !td_node_may_fail(node) && /* the error would name another operator */
+           !td_alias_comes_in(a, x) && !td_alias_leaves(a, x) && is_alone(a, g->block, x);
 }
 
 static void reuse(const td_alias_info *a, const td_ir_graph *g, td_ir_block *block,

@@ -134,6 +134,10 @@ static void infer_node(td_ir_node *node, td_pass_note *note) {
         infer_loop(node, note);
     else if (node->kind == TD_IR_LIST_UNPACK || node->kind == TD_IR_TUPLE_UNPACK)
         infer_unpack(node, note);
+    else if (node->kind != TD_IR_CONSTANT && node->kind != TD_IR_FUSION_GROUP)
+        for (int k = 0; k < node->noutputs; k++)
+            if (is_tensor(node->outputs[k]))
+                set_type(node->outputs[k], td_ir_simple_type(TD_IR_TENSOR), note);
 }
 
 static void infer_block(td_ir_block *block, td_pass_note *note) {

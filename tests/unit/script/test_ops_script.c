@@ -382,7 +382,7 @@ static double run_text(const char *text, td_value a, td_value b) {
         check_fail(__FILE__, __LINE__, "%s", td_error_message());
     else if (td_tensor_item(output.tensor, &value))
         value = NAN;
-    td_script_drop(&output);
+    td_value_drop(&output);
     td_script_release(s);
     td_ir_graph_release(g);
     return value;

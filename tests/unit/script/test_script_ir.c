@@ -80,6 +80,33 @@ static const char *const texts[] = {
     "with prim::FusionGroup_1 = graph(%a : Float(4)):\n"
     "  %c : Float(4) = aten::tanh(%a)\n"
     "  return (%c)\n",
+
+    "graph(%l : int[],\n"
+    "      %s : str,\n"
+    "      %o : float?):\n"
+    "  %n : int = aten::len(%l) # a.lua:3:1\n"
+    "  %m : int = aten::add(%n, %n)\n"
+    "  %b : bool = aten::lt(%n, %m)\n"
+    "  %e : int = aten::__getitem__(%l, %n)\n"
+    "  %k : int[] = aten::append(%l, %e)\n"
+    "  %t : (int, str) = prim::TupleConstruct(%n, %s)\n"
+    "  %i : int = prim::Constant[value=1]()\n"
+    "  %p : str = prim::TupleIndex(%t, %i)\n"
+    "  %q : float = prim::unchecked_cast(%o)\n"
+    "  prim::Print(%p, %q)\n"
+    "  prim::RaiseException(%p)\n"
+    "  %f : Future(int) = prim::fork_0(%n, %m)\n"
+    "  %w : int = aten::wait(%f)\n"
+    "  %c : int = prim::CallFunction_1(%w)\n"
+    "  %h : Any = prim::HostCall[id=3](%c)\n"
+    "  return (%h)\n"
+    "with prim::fork_0 = graph(%a : int,\n"
+    "                          %b : int):\n"
+    "  %c : int = aten::floordiv(%a, %b)\n"
+    "  return (%c)\n"
+    "with prim::CallFunction_1 = graph(%a : int):\n"
+    "  %b : int = prim::CallFunction_1(%a)\n"
+    "  return (%b)\n",
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
@@ -124,6 +151,32 @@ TEST(graphs_of_pytorch_are_read) {
     td_ir_graph_release(g);
 }
 
+TEST(constant_tensors_are_read_and_printed_by_number) {
+    static const char text[] = "graph():\n"
+                               "  %a : Tensor = prim::Constant[tensor=0]()\n"
+                               "  %b : Tensor = prim::Constant[tensor=1]()\n"
+                               "  %c : Tensor = prim::Constant[tensor=0]()\n"
+                               "  return (%a, %b, %c)\n";
+    td_tensor *table[2] = {NULL};
+    td_ir_graph *g = NULL;
+    td_list tensors = {0};
+    for (int k = 0; k < 2; k++)
+        REQUIRE(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 1, (int64_t[]){3}, &table[k]) == TD_OK);
+    REQUIRE(td_ir_parse_with(text, 2, table, &g) == TD_OK);
+    char *printed = td_ir_print_with(g, &tensors);
+    CHECK_STR(printed, text);
+    CHECK_INT(tensors.n, 2);
+    for (int k = 0; k < 2 && tensors.n == 2; k++)
+        CHECK(((td_tensor **)tensors.items)[k] == table[k]);
+    td_free(printed);
+    td_list_clear(&tensors);
+    td_ir_graph_release(g);
+    for (int k = 0; k < 2; k++) {
+        CHECK_INT(atomic_load(&table[k]->refs), 1);
+        td_release(table[k]);
+    }
+}
+
 /* A text that is cut anywhere, or in which a byte is another, is read or refused in one line. */
 TEST(texts_that_are_damaged_are_refused_or_read) {
     for (int k = 0; k < TEXTS; k++) {
@@ -163,8 +216,26 @@ TEST(errors_say_where_and_what) {
         {"graph(%x : Tensr):\n  return ()\n", "a type expected"},
         {"graph(%x : Tensor):\n  %y : Tensor = aten::exp(%x, %x)\n  return (%y)\n",
          "exp that makes %y: 2 arguments, where it has 1 parameters"},
-        {"graph(%x : int):\n  %y : Tensor = aten::exp(%x)\n  return (%y)\n",
+        {"graph(%x : int):\n  %y : Tensor = aten::tanh(%x)\n  return (%y)\n",
          "x is given %x, which is int"},
+        {"graph(%x : int):\n  %y : Tensor = aten::exp(%x)\n  return (%y)\n",
+         "exp that makes %y: %y is Tensor, which it does not make"},
+        {"graph(%x : str, %y : int):\n  %z : str = aten::glue(%x, %y)\n  return (%z)\n",
+         "there is no operator 'glue'"},
+        {"graph(%x : str, %y : int):\n  %z : str = aten::len(%x, %y)\n  return (%z)\n",
+         "line 2, column 20 of the graph: 'len' does not take (str, int)"},
+        {"graph():\n  %y : Tensor = prim::Constant[tensor=0]()\n  return ()\n",
+         "there is no tensor 0"},
+        {"graph(%x : Any[], %y : int[]):\n  %z : Any[] = aten::append(%x, %y)\n  return ()\n",
+         "'append' does not take (Any[], int[])"},
+        {"graph():\n  = prim::CallFunction_0()\n  return ()\n", "'prim::' expected"},
+        {"graph():\n  prim::CallFunction_0()\n  return ()\n"
+         "with prim::CallFunction_0 = graph():\n  prim::CallFunction_1()\n  return ()\n"
+         "with prim::CallFunction_1 = graph():\n  prim::CallFunction_0()\n  return ()\n",
+         "call one another in a circle"},
+        {"graph(%t : (int, str)):\n  %i : int = prim::Constant[value=2]()\n"
+         "  %z : Any = prim::TupleIndex(%t, %i)\n  return ()\n",
+         "there is no part 2"},
         {"graph(%x : Tensor):\n  %y : Tensor = prim::If(%x)\n  return (%y)\n",
          "it has a condition and two blocks"},
         {"graph(%x : Tensor):\n  %y : Tensor = prim::FusionGroup_3(%x)\n  return (%y)\n",
@@ -334,6 +405,7 @@ int main(void) {
     }
     RUN(texts_that_are_read_are_printed_alike);
     RUN(graphs_of_pytorch_are_read);
+    RUN(constant_tensors_are_read_and_printed_by_number);
     RUN(texts_that_are_damaged_are_refused_or_read);
     RUN(errors_say_where_and_what);
     RUN(deep_texts_are_refused);

@@ -1,0 +1,309 @@
+/* boxes.c: strings, lists and tuples of graphs while they run. */
+#include "engine/script/boxes.h"
+
+#include "engine/core/memory.h"
+#include "engine/script/ir.h"
+
+#include <string.h>
+
+static td_status fail_memory(void) {
+    return td_fail(TD_ENOMEM, "out of memory for a value");
+}
+
+/* ---- making ---- */
+
+td_status td_box_string_new(const char *text, int64_t length, td_value *out) {
+    td_box_string *s = td_malloc(sizeof *s + (size_t)length + 1);
+    if (!s)
+        return fail_memory();
+    atomic_init(&s->box.refs, 1);
+    s->length = length;
+    memcpy(s->text, text, (size_t)length);
+    s->text[length] = 0;
+    *out = TD_BOX(TD_BOX_STRING, s);
+    return TD_OK;
+}
+
+td_status td_box_tuple_new(int n, td_value *out) {
+    td_box_tuple *t = td_malloc(sizeof *t + sizeof *t->parts * (size_t)n);
+    if (!t)
+        return fail_memory();
+    atomic_init(&t->box.refs, 1);
+    t->n = n;
+    for (int k = 0; k < n; k++)
+        t->parts[k] = TD_NIL;
+    *out = TD_BOX(TD_BOX_TUPLE, t);
+    return TD_OK;
+}
+
+td_status td_box_list_new(td_box_entries entries, td_value *out) {
+    td_box_list *list = td_malloc(sizeof *list);
+    if (!list)
+        return fail_memory();
+    *list = (td_box_list){.entries = (uint8_t)entries};
+    atomic_init(&list->box.refs, 1);
+    *out = TD_BOX(TD_BOX_LIST, list);
+    return TD_OK;
+}
+
+/* ---- letting go ---- */
+
+static void drop_entries(td_box_list *list) {
+    for (int k = 0; list->entries == TD_ENTRIES_TENSORS && k < list->n; k++)
+        td_release(list->tensors[k]);
+    for (int k = 0; list->entries == TD_ENTRIES_VALUES && k < list->n; k++)
+        td_value_drop(&list->values[k]);
+    list->n = 0;
+}
+
+void td_box_destroy(td_value box) {
+    td_box_list *list = td_value_list(box);
+    td_box_tuple *tuple = td_value_tuple(box);
+    if (box.kind == TD_BOX_FUTURE) {
+        td_box_future *future = (td_box_future *)(void *)td_value_box(box);
+        future->destroy(future);
+        return;
+    }
+    if (list) {
+        drop_entries(list);
+        td_free(list->block);
+    }
+    for (int k = 0; tuple && k < tuple->n; k++)
+        td_value_drop(&tuple->parts[k]);
+    td_free(td_value_box(box));
+}
+
+/* ---- lists ---- */
+
+td_box_entries td_entries_of_type(const td_ir_type *entry) {
+    bool hole = entry->kind == TD_IR_OPTIONAL;
+    if (entry->kind == TD_IR_TENSOR || (hole && entry->parts[0]->kind == TD_IR_TENSOR))
+        return TD_ENTRIES_TENSORS;
+    return entry->kind == TD_IR_INT     ? TD_ENTRIES_INTS
+           : entry->kind == TD_IR_FLOAT ? TD_ENTRIES_FLOATS
+                                        : TD_ENTRIES_VALUES;
+}
+
+static size_t entry_size(const td_box_list *list) {
+    return list->entries == TD_ENTRIES_VALUES ? sizeof(td_value) : sizeof(int64_t);
+}
+
+/* Entries of 8 bytes each are alike to whoever moves them. */
+_Static_assert(sizeof(int64_t) == sizeof(double) && sizeof(td_tensor *) <= sizeof(int64_t),
+               "entries have the size of an int");
+
+/* Can the list hold it? It is made as the list has it, and what it holds is held once more. */
+static td_status fit_entry(const td_box_list *list, td_value *entry) {
+    static const char *const nouns[] = {[TD_ENTRIES_INTS] = "ints",
+                                        [TD_ENTRIES_FLOATS] = "floats",
+                                        [TD_ENTRIES_TENSORS] = "tensors",
+                                        [TD_ENTRIES_VALUES] = "values"};
+    bool fits = true;
+    switch ((td_box_entries)list->entries) {
+    case TD_ENTRIES_INTS:
+        fits = entry->kind == TD_KIND_INT;
+        break;
+    case TD_ENTRIES_FLOATS:
+        if (entry->kind == TD_KIND_INT)
+            *entry = TD_F((double)entry->i);
+        fits = entry->kind == TD_KIND_FLOAT;
+        break;
+    case TD_ENTRIES_TENSORS:
+        if (entry->kind == TD_KIND_NIL)
+            entry->tensor = NULL;
+        fits = entry->kind == TD_KIND_TENSOR || entry->kind == TD_KIND_NIL;
+        td_retain(fits ? entry->tensor : NULL);
+        break;
+    case TD_ENTRIES_VALUES:
+        return td_value_keep(*entry, entry);
+    }
+    return fits ? TD_OK
+                : td_fail(TD_ETYPE, "a list of %s takes no value of another kind",
+                          nouns[list->entries]);
+}
+
+static void store(td_box_list *list, int index, td_value entry) {
+    if (list->entries == TD_ENTRIES_VALUES)
+        list->values[index] = entry;
+    else if (list->entries == TD_ENTRIES_TENSORS)
+        list->tensors[index] = entry.tensor;
+    else if (list->entries == TD_ENTRIES_FLOATS)
+        list->floats[index] = entry.f;
+    else
+        list->ints[index] = entry.i;
+}
+
+static void drop_entry(td_box_list *list, int index) {
+    if (list->entries == TD_ENTRIES_VALUES)
+        td_value_drop(&list->values[index]);
+    else if (list->entries == TD_ENTRIES_TENSORS)
+        td_release(list->tensors[index]);
+}
+
+static td_status make_room(td_box_list *list) {
+    if (list->n < list->room)
+        return TD_OK;
+    if (list->n >= 1 << 29)
+        return fail_memory();
+    int room = list->room ? 2 * list->room : 4;
+    void *block = td_realloc(list->block, entry_size(list) * (size_t)room);
+    if (!block)
+        return fail_memory();
+    list->block = block;
+    list->room = room;
+    return TD_OK;
+}
+
+td_status td_list_insert(td_box_list *list, int index, td_value entry) {
+    td_status status = make_room(list);
+    if (status == TD_OK)
+        status = fit_entry(list, &entry);
+    if (status)
+        return status;
+    char *at = (char *)list->block + entry_size(list) * (size_t)index;
+    memmove(at + entry_size(list), at, entry_size(list) * (size_t)(list->n - index));
+    store(list, index, entry);
+    list->n++;
+    return TD_OK;
+}
+
+td_status td_list_append(td_box_list *list, td_value entry) {
+    return td_list_insert(list, list->n, entry);
+}
+
+td_value td_list_entry(const td_box_list *list, int index) {
+    switch ((td_box_entries)list->entries) {
+    case TD_ENTRIES_INTS:
+        return TD_I(list->ints[index]);
+    case TD_ENTRIES_FLOATS:
+        return TD_F(list->floats[index]);
+    case TD_ENTRIES_TENSORS:
+        return td_tensor_or_nil(list->tensors[index]);
+    case TD_ENTRIES_VALUES:
+        return list->values[index];
+    }
+    return TD_NIL;
+}
+
+td_status td_list_replace(td_box_list *list, int index, td_value entry) {
+    td_status status = fit_entry(list, &entry);
+    if (status)
+        return status;
+    td_value former = td_value_retain(td_list_entry(list, index)); /* may hold the list itself */
+    drop_entry(list, index);
+    store(list, index, entry);
+    td_value_drop(&former);
+    return TD_OK;
+}
+
+td_value td_list_take(td_box_list *list, int index) {
+    td_value entry = td_list_entry(list, index); /* the list's reference goes with it */
+    char *at = (char *)list->block + entry_size(list) * (size_t)index;
+    list->n--;
+    memmove(at, at + entry_size(list), entry_size(list) * (size_t)(list->n - index));
+    return entry;
+}
+
+td_value td_list_argument(const td_box_list *list) {
+    switch ((td_box_entries)list->entries) {
+    case TD_ENTRIES_INTS:
+        return TD_INTS(list->n, list->ints);
+    case TD_ENTRIES_FLOATS:
+        return TD_FLOATS(list->n, list->floats);
+    case TD_ENTRIES_TENSORS:
+        return TD_TENSORS(list->n, list->tensors);
+    case TD_ENTRIES_VALUES:
+        break;
+    }
+    return TD_BOX(TD_BOX_LIST, list);
+}
+
+/* ---- values ---- */
+
+const char *td_value_text(td_value v, int64_t *length) {
+    const td_box_string *s = v.kind == TD_BOX_STRING ? (td_box_string *)td_value_box(v) : NULL;
+    const char *text = s ? s->text : v.kind == TD_KIND_STRING ? v.string : NULL;
+    if (length)
+        *length = s ? s->length : text ? (int64_t)strlen(text) : 0;
+    return text;
+}
+
+/* An array that is borrowed, as a list. */
+static td_status box_array(td_value v, td_value *out) {
+    td_value made = TD_NIL;
+    td_status status = td_box_list_new(v.kind == TD_KIND_INTS     ? TD_ENTRIES_INTS
+                                       : v.kind == TD_KIND_FLOATS ? TD_ENTRIES_FLOATS
+                                                                  : TD_ENTRIES_TENSORS,
+                                       &made);
+    td_box_list *list = td_value_list(made);
+    if (status == TD_OK && v.n) {
+        list->block = td_malloc(sizeof(int64_t) * (size_t)v.n);
+        status = list->block ? TD_OK : fail_memory();
+    }
+    if (status) {
+        td_value_drop(&made);
+        return status;
+    }
+    list->room = v.n;
+    list->n = v.n;
+    if (v.n)
+        memcpy(list->block, v.ints, entry_size(list) * (size_t)v.n);
+    for (int k = 0; v.kind == TD_KIND_TENSORS && k < v.n; k++)
+        td_retain(list->tensors[k]);
+    *out = made;
+    return TD_OK;
+}
+
+td_status td_value_keep(td_value v, td_value *out) {
+    if (v.kind == TD_KIND_STRING)
+        return td_box_string_new(v.string, (int64_t)strlen(v.string), out);
+    if (v.kind == TD_KIND_INTS || v.kind == TD_KIND_FLOATS || v.kind == TD_KIND_TENSORS)
+        return box_array(v, out);
+    *out = td_value_retain(v);
+    return TD_OK;
+}
+
+static td_status copy_list(const td_box_list *list, td_value *out) {
+    td_value made = TD_NIL;
+    td_status status = td_box_list_new((td_box_entries)list->entries, &made);
+    for (int k = 0; k < list->n && status == TD_OK; k++) {
+        td_value entry = TD_NIL;
+        status = td_value_copy(td_list_entry(list, k), &entry);
+        if (status == TD_OK)
+            status = td_list_append(td_value_list(made), entry);
+        td_value_drop(&entry);
+    }
+    if (status)
+        td_value_drop(&made);
+    else
+        *out = made;
+    return status;
+}
+
+static bool has_list(td_value v) {
+    const td_box_tuple *tuple = td_value_tuple(v);
+    for (int k = 0; tuple && k < tuple->n; k++)
+        if (has_list(tuple->parts[k]))
+            return true;
+    return v.kind == TD_BOX_LIST;
+}
+
+td_status td_value_copy(td_value v, td_value *out) {
+    const td_box_list *list = td_value_list(v);
+    const td_box_tuple *tuple = td_value_tuple(v);
+    if (list && list->entries != TD_ENTRIES_VALUES)
+        return td_value_keep(td_list_argument(list), out);
+    if (list)
+        return copy_list(list, out);
+    if (!tuple || !has_list(v))
+        return td_value_keep(v, out);
+    td_value made = TD_NIL;
+    td_status status = td_box_tuple_new(tuple->n, &made);
+    for (int k = 0; k < tuple->n && status == TD_OK; k++)
+        status = td_value_copy(tuple->parts[k], &td_value_tuple(made)->parts[k]);
+    if (status)
+        td_value_drop(&made);
+    else
+        *out = made;
+    return status;
+}
