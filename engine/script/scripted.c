@@ -41,7 +41,7 @@ struct td_scripted {
     atomic_bool eager;
     td_ir_graph *graph;
     char *name;
-    td_script *plain; /* the graph as it was written */
+    td_script *plain;        /* the graph as it was written */
     td_gradients *gradients; /* of that */
     td_shared_host *host;
     int nlooks, *looks; /* inputs on whose kind a specialisation depends */
@@ -430,8 +430,7 @@ void td_scripted_set_eager(td_scripted *f, bool eager) {
 static td_status call_recorded(td_scripted *f, const td_value *inputs, td_value *outputs,
                                bool *taken) {
     *taken = false;
-    if (TD_LIKELY(!is_recorded(f, inputs)) ||
-        atomic_load_explicit(&f->eager, memory_order_relaxed))
+    if (TD_LIKELY(!is_recorded(f, inputs)) || atomic_load_explicit(&f->eager, memory_order_relaxed))
         return TD_OK;
     return td_gradients_call(f->gradients, inputs, outputs, taken);
 }
