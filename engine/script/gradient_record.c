@@ -3,9 +3,9 @@
 #include "engine/script/gradient_record.h"
 
 #include "engine/autograd/autograd.h"
-#include "engine/core/elements.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
+#include "engine/ops/element_checks.h"
 #include "engine/ops/given.h"
 #include "engine/script/trace.h"
 

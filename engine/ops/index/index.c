@@ -5,7 +5,7 @@
  * The other operators on whole rows (index_select, take, embedding, index_add) are one of the two.
  */
 #include "engine/ops/index/index.h"
-#include "engine/core/elements.h"
+#include "engine/ops/element_checks.h"
 
 #include "engine/ops/make/copy.h"
 #include "engine/ops/rule_helpers.h"

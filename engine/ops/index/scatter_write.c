@@ -1,6 +1,6 @@
 /* scatter_write.c: scatter_reduce, index_reduce, index_put, put, masked_scatter, take_along_dim and
  * argwhere: composites of scatter, gather and indexing with tensors (gather.c, index.c). */
-#include "engine/core/elements.h"
+#include "engine/ops/element_checks.h"
 #include "engine/ops/index/index.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/rule_helpers.h"

@@ -1,6 +1,6 @@
 /* matrices.c: functions of matrices that are composed of products and solutions, and matrices made
  * of vectors. Decompositions are linalg.c's. */
-#include "engine/core/elements.h"
+#include "engine/ops/element_checks.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* make_like.c: more ways to make tensors: new_zeros and its kin, of another tensor's dtype and
  * device; empty_strided; logspace and vander; and the windows of signal processing. */
-#include "engine/core/elements.h"
 #include "engine/core/modes.h"
+#include "engine/ops/element_checks.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/rule_helpers.h"

@@ -1,6 +1,6 @@
 /* ctc.c: connectionist temporal classification, a loss over all alignments of a sequence of classes
  * with a longer one of scores. Knows shapes and lengths; the device knows the sums. */
-#include "engine/core/elements.h"
+#include "engine/ops/element_checks.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/rule_helpers.h"
 

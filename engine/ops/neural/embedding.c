@@ -1,7 +1,6 @@
 /* embedding.c: rows of a table by their numbers, one by one or reduced by bags. Composites of
  * indexing; what they add is the gradient of rows that are padding, or that are named often, and
  * rows that are made shorter when they are read. */
-#include "engine/core/elements.h"
 #include "engine/ops/element_checks.h"
 #include "engine/ops/rule_helpers.h"
 #include "engine/ops/shape/shape.h"

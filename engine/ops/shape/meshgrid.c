@@ -1,6 +1,6 @@
 /* meshgrid.c: broadcast_tensors, meshgrid, cartesian_prod and combinations. */
-#include "engine/core/elements.h"
 #include "engine/core/memory.h"
+#include "engine/ops/element_checks.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <string.h>
