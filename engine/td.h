@@ -50,6 +50,7 @@
 #include "engine/ops/op.h"
 #include "engine/script/boxes.h"
 #include "engine/script/ir.h"
+#include "engine/script/package.h"
 #include "engine/script/passes/passes.h"
 #include "engine/script/run.h"
 #include "engine/script/scalars.h"

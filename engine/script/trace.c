@@ -243,7 +243,7 @@ static td_ir_node *add_node(td_trace *t, const td_op *op, const td_call *call,
     if (!node)
         return NULL;
     node->op = op;
-    node->inplace = call->inplace && op->inplace_name;
+    node->inplace = call->inplace && op->inplace_name && !(op->flags & TD_OP_INPLACE_ONLY);
     if (t->place)
         t->place(t->ctx, t->graph, &node->place);
     return node;

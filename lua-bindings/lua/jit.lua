@@ -44,7 +44,7 @@ jit.script = declare("script(any fn, *, str? name=nil) -> ScriptFunction",
         check_callable("script", fn)
         local there, compiler = pcall(tide._require, "jit.compiler.compile")
         if not there then
-            fail("script: this build has no compiler of Lua source: use tide.jit.trace(fn, {inputs})")
+            fail("script: this build can't compile Lua source (%s): use tide.jit.trace(fn, {inputs})", compiler)
         end
         return document(compiler.compile(fn, { name = name }))
     end)
@@ -58,6 +58,23 @@ jit.ignore = declare("ignore(function fn) -> function",
 
 jit.is_script_function = declare("is_script_function(any value=nil) -> bool", "Is the value a ScriptFunction?", script.is)
 
+jit.load = declare("load(str path) -> ScriptFunction",
+    "The function of a file that f:save wrote. No Lua of it runs: a file holds a graph and its tensors.",
+    function(path)
+        local f = script.load(path)
+        script.info(f).made = "loaded from " .. path
+        return document(f)
+    end)
+
+-- ---- on other threads ----
+
+jit.fork = declare("fork(ScriptFunction f, ...) -> Future",
+    "Begins a call of a ScriptFunction on another thread and returns at once; tide.jit.wait gives its results.",
+    function(f, ...) return script.fork(f, ...) end)
+
+jit.wait = declare("wait(Future future) -> any",
+    "What a call that tide.jit.fork began gives: waits for it. An error of the call is raised here.", script.wait)
+
 -- ---- what they have ----
 
 -- A method of every ScriptFunction: "name(PARAMETERS) -> RESULT" behind self.
@@ -67,11 +84,24 @@ end
 
 function properties.graph(f) return script.graph(f) end
 function properties.name(f) return script.name(f) end
-function properties.code(f) return tide._require("jit.code").text(script.describe(f), script.name(f)) end
+function properties.code(f) return (tide._require("jit.code").text(script.describe(f), script.name(f))) end
+function properties.constants(f) return (select(2, tide._require("jit.code").text(script.describe(f), script.name(f)))) end
 
 method("draw", ") -> any",
     "The graph as a picture: boxes and arrows in a terminal, SVG in a notebook. tostring gives the text, .svg the drawing.",
     function(f) return tide._require("jit.draw").picture(script.describe(f), script.name(f)) end)
+
+method("graph_for", ", ...) -> str",
+    "The graph that runs for inputs like these: with their types, rewritten and fused.",
+    function(f, ...) return script.graph_for(f, false, ...) end)
+
+method("passes", ", ...) -> list",
+    "What each pass makes of the graph for inputs like these: a list of {pass, doc, changes, before, after}, shown one after the other.",
+    function(f, ...) return tide._require("jit.passes").steps(f, ...) end)
+
+method("save", ", str path)",
+    "Writes the function to a file: its graph and its constant tensors. tide.jit.load reads it, and td_script_load from C.",
+    function(f, path) script.save(f, path) end)
 
 method("why", ") -> any",
     "What stands behind the function: how it was made, which values were fixed and on which lines, what the check found.",

@@ -8,6 +8,9 @@
 
 #include <lua.h>
 
+/* Where the registry has the function by which a front end tells the text of its own chunks. */
+#define TIDE_SOURCE_KEY "tide.source"
+
 /* The bindings' own: lua-bindings/lua. */
 extern const tide_embedded tide_embedded_tide_lua[];
 

@@ -147,6 +147,27 @@ static int require_part(lua_State *L) {
     return 1;
 }
 
+/* tide._source(chunk): the text behind the name of a chunk that is no file's: of a module of our
+ * own
+ * ("=tide.nn.layers"), or what a front end knows of it, which it answers by the function under
+ * TIDE_SOURCE_KEY in the registry; nil: nobody has it. */
+static int source(lua_State *L) {
+    static const char own[] = "=tide.";
+    const char *chunk = luaL_checkstring(L, 1);
+    const tide_embedded *e =
+        strncmp(chunk, own, sizeof own - 1) ? NULL : find_embedded(chunk + sizeof own - 1);
+    lua_settop(L, 1);
+    if (e) {
+        lua_pushlstring(L, e->bytes, e->len);
+        return 1;
+    }
+    if (lua_getfield(L, LUA_REGISTRYINDEX, TIDE_SOURCE_KEY) != LUA_TFUNCTION)
+        return 0;
+    lua_insert(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
 static void open_parts(lua_State *L) {
     lua_newtable(L);
     lua_pushvalue(L, -1);
@@ -155,6 +176,8 @@ static void open_parts(lua_State *L) {
     lua_insert(L, -2);
     tide_push_function(L, require_part, 2);
     lua_setfield(L, -2, "_require");
+    tide_push_function(L, source, 0);
+    lua_setfield(L, -2, "_source");
 }
 
 /* `require "tide.nn"` too. */

@@ -2,7 +2,7 @@
  *
  * A block is {inputs = {{name, type}...}, nodes = {...}, outputs = {name...}}. A node has
  *   kind        "mul" of an operator, "prim::If" of others
- *   operator    true of an operator; `inplace` and `result` ("Tensor", "Tensor[]", ...) with it
+ *   operator    true of an operator; with it `inplace`, and `method`: it is one of tensors
  *   inputs      names; `params` says of each of an operator's: {name, option, default, counted}
  *   outputs     {{name, type, index}...}; index: its elements count from 1 in Lua
  *   constant    its value, where Lua has such values; `tensor` of a tensor, `what` its kind
@@ -122,7 +122,9 @@ static void set_operator(lua_State *L, const td_ir_node *node) {
     set_string(L, "kind", op->name);
     set_bool(L, "operator", true);
     set_bool(L, "inplace", node->inplace);
-    set_bool(L, "method", !(op->flags & TD_OP_FUNCTION_ONLY));
+    bool of_tensor = op->nparams && (op->params[0].type == TD_PARAM_TENSOR ||
+                                     op->params[0].type == TD_PARAM_TENSOR_OR_NUMBER);
+    set_bool(L, "method", of_tensor && !(op->flags & TD_OP_FUNCTION_ONLY));
     set_bool(L, "several", op->result_type == TD_RESULT_TENSOR && op->nresults > 1);
     set_params(L, node);
     lua_getfield(L, -1, "outputs");
@@ -196,6 +198,14 @@ static void describe_node(lua_State *L, describer *d, const td_ir_node *node) {
         lua_pushfstring(L, "%s:%d", node->place.file, node->place.line);
         lua_setfield(L, -2, "place");
     }
+    if (node->kind == TD_IR_SCALAR) {
+        lua_pushfstring(L, "aten::%s", node->scalar->name);
+        lua_setfield(L, -2, "kind");
+    }
+    if (node->kind == TD_IR_HOST_CALL) {
+        lua_pushinteger(L, node->id);
+        lua_setfield(L, -2, "id");
+    }
     if (node->subgraph) {
         lua_pushinteger(L, group_number(L, d, node->subgraph));
         lua_setfield(L, -2, "group");
@@ -221,14 +231,11 @@ static void describe_block(lua_State *L, describer *d, const td_ir_block *block)
     lua_setfield(L, -2, "nodes");
 }
 
-/* describe(f): its graph as a block, with `groups`, a block for each. */
-int tide_script_describe(lua_State *L) {
-    const tide_script_function *f = tide_check_script_function(L, 1, "describe");
+void tide_describe_graph(lua_State *L, const td_ir_graph *whole) {
     describer d;
-    lua_settop(L, 1);
     lua_newtable(L);
     d.groups = lua_gettop(L);
-    describe_block(L, &d, td_script_graph(f->script)->block);
+    describe_block(L, &d, whole->block);
     lua_newtable(L);
     for (lua_Integer k = 1; k <= (lua_Integer)lua_rawlen(L, d.groups);
          k++) { /* which may add some */
@@ -239,5 +246,12 @@ int tide_script_describe(lua_State *L) {
         lua_rawseti(L, -2, k);
     }
     lua_setfield(L, -2, "groups");
+    lua_remove(L, d.groups);
+}
+
+/* describe(f): its graph as a block, with `groups`, a block for each. */
+int tide_script_describe(lua_State *L) {
+    tide_describe_graph(L,
+                        td_scripted_graph(tide_check_script_function(L, 1, "describe")->function));
     return 1;
 }

@@ -25,16 +25,36 @@ static bool all_tensors(int n, td_ir_value *const *values) {
     return n <= FEW;
 }
 
-tide_script_function *tide_push_script_function(lua_State *L, td_ir_graph *g, const char *name) {
+static tide_script_function *push_empty(lua_State *L) {
     tide_script_function *f = lua_newuserdatauv(L, sizeof *f, 1);
-    *f = (tide_script_function){.script = NULL};
+    *f = (tide_script_function){.function = NULL};
     luaL_setmetatable(L, class_name);
-    snprintf(f->name, sizeof f->name, "%s", name);
-    TIDE_CHECK(L, td_script_new(g, &f->script));
-    f->ninputs = g->block->ninputs;
-    f->noutputs = g->block->noutputs;
-    f->plain =
-        all_tensors(f->ninputs, g->block->inputs) && all_tensors(f->noutputs, g->block->outputs);
+    return f;
+}
+
+static void fill(tide_script_function *f, td_scripted *function) {
+    const td_ir_block *block = td_scripted_graph(function)->block;
+    *f = (tide_script_function){
+        .function = function,
+        .name = td_scripted_name(function),
+        .ninputs = block->ninputs,
+        .noutputs = block->noutputs,
+        .plain = all_tensors(block->ninputs, block->inputs) &&
+                 all_tensors(block->noutputs, block->outputs),
+    };
+}
+
+tide_script_function *tide_push_script_function(lua_State *L, td_ir_graph *g, const char *name) {
+    tide_script_function *f = push_empty(L);
+    td_scripted *function;
+    TIDE_CHECK(L, td_scripted_new(g, name, &function));
+    fill(f, function);
+    return f;
+}
+
+tide_script_function *tide_push_script_object(lua_State *L, td_scripted *function) {
+    tide_script_function *f = push_empty(L);
+    fill(f, function);
     return f;
 }
 
@@ -48,16 +68,16 @@ tide_script_function *tide_check_script_function(lua_State *L, int index, const 
     if (!f)
         tide_error(L, "%s: argument %d: a ScriptFunction expected, got %s", fname, index,
                    tide_describe(L, index, text, sizeof text));
-    if (!f->script)
+    if (!f->function)
         tide_error(L, "%s: this ScriptFunction was collected already", fname);
     return f;
 }
 
 static int collect(lua_State *L) {
     tide_script_function *f = luaL_checkudata(L, 1, class_name);
-    td_script *script = f->script; /* a call on another thread holds it on */
-    f->script = NULL;
-    td_script_release(script);
+    td_scripted *function = f->function; /* a call on another thread holds it on */
+    f->function = NULL;
+    td_scripted_release(function);
     return 0;
 }
 
@@ -79,7 +99,7 @@ static void add_inputs(luaL_Buffer *b, const td_ir_block *block) {
 static int fail_count(lua_State *L, const tide_script_function *f, int given) {
     luaL_Buffer b;
     luaL_buffinit(L, &b);
-    add_inputs(&b, td_script_graph(f->script)->block);
+    add_inputs(&b, td_scripted_graph(f->function)->block);
     luaL_pushresult(&b);
     return tide_error(L, "%s: %d input%s expected (%s), got %d", f->name, f->ninputs,
                       f->ninputs == 1 ? "" : "s", lua_tostring(L, -1), given);
@@ -88,7 +108,7 @@ static int fail_count(lua_State *L, const tide_script_function *f, int given) {
 /* "; x was Float(2, 3) when the graph was made, and is Float(4, 3)", of the first input that is not
  * what the graph knows of it. */
 static void push_difference(lua_State *L, const tide_script_function *f, const td_value *inputs) {
-    const td_ir_block *block = td_script_graph(f->script)->block;
+    const td_ir_block *block = td_scripted_graph(f->function)->block;
     char was[TD_SHAPE_TEXT], is[TD_SHAPE_TEXT];
     for (int k = 0; k < f->ninputs; k++) {
         const td_ir_type *type = block->inputs[k]->type;
@@ -118,7 +138,7 @@ static void push_difference(lua_State *L, const tide_script_function *f, const t
 }
 
 /* After a call that failed; the inputs are loaded. */
-static int fail_call(lua_State *L, const tide_script_function *f, const td_value *inputs) {
+int tide_fail_script(lua_State *L, const tide_script_function *f, const td_value *inputs) {
     if (td_error_code() == TD_ESCRIPT || td_error_code() == TD_EINTR)
         return tide_raise(L);
     char message[600];
@@ -129,10 +149,10 @@ static int fail_call(lua_State *L, const tide_script_function *f, const td_value
 
 /* ---- calls ---- */
 
-static td_status run(lua_State *L, const tide_script_function *f, const td_value *inputs,
-                     td_value *outputs) {
+td_status tide_call_script(lua_State *L, const tide_script_function *f, const td_value *inputs,
+                           td_value *outputs) {
     struct tide_home *before = tide_script_enter(L);
-    td_status status = td_script_run(f->script, inputs, outputs);
+    td_status status = td_scripted_call(f->function, inputs, outputs);
     tide_script_leave(before);
     return status;
 }
@@ -151,32 +171,41 @@ static int push_results(lua_State *L) {
     return r->n;
 }
 
-/* The long way: inputs and outputs of any kind and number. */
-static int call_any(lua_State *L, const tide_script_function *f) {
-    const td_ir_block *block = td_script_graph(f->script)->block;
-    int given = lua_gettop(L) - 1, base;
+td_value *tide_read_inputs(lua_State *L, const tide_script_function *f) {
+    const td_ir_block *block = td_scripted_graph(f->function)->block;
+    int given = lua_gettop(L) - 1;
+    luaL_checkstack(L, f->ninputs + 12, f->name);
     while (given < f->ninputs && block->inputs[given]->type->kind == TD_IR_OPTIONAL) {
         lua_pushnil(L);
         given++;
     }
     if (given != f->ninputs)
-        return fail_count(L, f, given);
-    luaL_checkstack(L, f->ninputs + 8, f->name);
+        fail_count(L, f, given);
     td_value *inputs =
         lua_newuserdatauv(L, sizeof *inputs * (size_t)(f->ninputs + f->noutputs + 1), 0);
-    results r = {f->noutputs, inputs + f->ninputs};
     for (int k = 0; k < f->ninputs; k++)
         inputs[k] = tide_script_read(L, k + 2, block->inputs[k], f->name, k + 1);
-    tide_push_function(L, push_results, 0);
-    base = lua_gettop(L) - 1;
+    return inputs;
+}
+
+void tide_load_inputs(lua_State *L, const tide_script_function *f, td_value *inputs) {
     for (int k = 0; k < f->ninputs; k++)
         tide_script_load(L, k + 2, &inputs[k]);
-    if (run(L, f, inputs, r.values))
-        return fail_call(L, f, inputs);
+}
+
+/* The long way: inputs and outputs of any kind and number. */
+static int call_any(lua_State *L, const tide_script_function *f) {
+    td_value *inputs = tide_read_inputs(L, f);
+    results r = {f->noutputs, inputs + f->ninputs};
+    tide_push_function(L, push_results, 0);
+    int base = lua_gettop(L) - 1;
+    tide_load_inputs(L, f, inputs);
+    if (tide_call_script(L, f, inputs, r.values))
+        return tide_fail_script(L, f, inputs);
     lua_pushlightuserdata(L, &r);
     int failed = lua_pcall(L, 1, LUA_MULTRET, 0);
     for (int k = 0; k < r.n; k++)
-        td_script_drop(&r.values[k]);
+        td_value_drop(&r.values[k]);
     return failed ? lua_error(L) : lua_gettop(L) - base;
 }
 
@@ -200,7 +229,7 @@ static int call(lua_State *L) {
         return tide_error(L, "a ScriptFunction expected");
     bool own = lua_rawequal(L, -1, lua_upvalueindex(TIDE_UP_FIRST));
     lua_pop(L, 1);
-    if (TD_UNLIKELY(!own || !f->script))
+    if (TD_UNLIKELY(!own || !f->function))
         tide_check_script_function(L, 1, "ScriptFunction");
     int given = lua_gettop(L) - 1;
     if (TD_UNLIKELY(!f->plain || given != f->ninputs))
@@ -212,8 +241,8 @@ static int call(lua_State *L) {
         lua_settop(L, given + 1);
         return call_any(L, f);
     }
-    if (TD_UNLIKELY(run(L, f, inputs, outputs)))
-        return fail_call(L, f, inputs);
+    if (TD_UNLIKELY(tide_call_script(L, f, inputs, outputs)))
+        return tide_fail_script(L, f, inputs);
     for (int k = 0; k < f->noutputs; k++)
         handles[k]->tensor = td_arg_tensor(outputs[k]);
     if (f->noutputs)
@@ -237,17 +266,18 @@ static int get_field(lua_State *L) {
         return 1;
     }
     char text[80];
-    return tide_error(L,
-                      "a ScriptFunction has no field or method %s (graph, code, name; graph_for, "
-                      "passes, why, draw, save)",
-                      tide_describe(L, 2, text, sizeof text));
+    return tide_error(
+        L,
+        "a ScriptFunction has no field or method %s (graph, code, constants, name; graph_for, "
+        "passes, why, draw, save)",
+        tide_describe(L, 2, text, sizeof text));
 }
 
 static int to_text(lua_State *L) {
     const tide_script_function *f = tide_check_script_function(L, 1, "ScriptFunction");
     luaL_Buffer b;
     luaL_buffinit(L, &b);
-    add_inputs(&b, td_script_graph(f->script)->block);
+    add_inputs(&b, td_scripted_graph(f->function)->block);
     luaL_pushresult(&b);
     lua_pushfstring(L, "ScriptFunction %s(%s)", f->name, lua_tostring(L, -1));
     return 1;
@@ -286,69 +316,13 @@ static int is_function(lua_State *L) {
     return 1;
 }
 
-/* ---- graphs as texts ---- */
-
-static int push_copy(lua_State *L) {
-    lua_pushstring(L, lua_touserdata(L, 1));
-    return 1;
-}
-
-/* graph(f): its printed form. */
-static int get_graph(lua_State *L) {
-    const tide_script_function *f = tide_check_script_function(L, 1, "graph");
-    lua_pushcfunction(L, push_copy);
-    char *text = td_ir_print(td_script_graph(f->script));
-    if (!text)
-        return tide_error(L, "graph: out of memory");
-    lua_pushlightuserdata(L, text);
-    int failed = lua_pcall(L, 1, 1, 0);
-    td_free(text);
-    return failed ? lua_error(L) : 1;
-}
-
-/* What a graph becomes in a protected call, which leaves it to its caller. */
-typedef struct making {
-    td_ir_graph *graph;
-    const char *name;
-} making;
-
-static int make_function(lua_State *L) {
-    const making *m = lua_touserdata(L, 1);
-    tide_push_script_function(L, m->graph, m->name);
-    return 1;
-}
-
-/* parse(text, tensors, name): the function of a graph's printed form. `tensors`, a list, is what
- * its prim::Constant[tensor=k] are, k from 0. */
-static int parse(lua_State *L) {
-    size_t length;
-    const char *text = luaL_checklstring(L, 1, &length);
-    making m = {NULL, luaL_optstring(L, 3, "function")};
-    if (strlen(text) != length)
-        return tide_error(L, "the text of a graph holds a NUL");
-    if (!lua_isnoneornil(L, 2) && lua_rawlen(L, 2))
-        return tide_error(L, "graphs with tensors are not read yet");
-    tide_push_function(L, make_function, 0);
-    TIDE_CHECK(L, td_ir_parse(text, &m.graph));
-    lua_pushlightuserdata(L, &m);
-    int failed = lua_pcall(L, 1, 1, 0);
-    td_ir_graph_release(m.graph);
-    return failed ? lua_error(L) : 1;
-}
-
 /* tide._script: what lua/jit.lua and its parts stand on. */
 void tide_open_script_functions(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"parse", parse},
-        {"graph", get_graph},
-        {"info", get_info},
-        {"name", get_name},
-        {"is", is_function},
-        {"class", set_class},
-        {"trace", tide_script_trace},
-        {"describe", tide_script_describe},
-        {NULL, NULL},
+        {"info", get_info},   {"name", get_name}, {"is", is_function},
+        {"class", set_class}, {NULL, NULL},
     };
+    tide_open_script_values(L);
     luaL_newmetatable(L, class_name);
     lua_pushvalue(L, -1);
     tide_push_function(L, call, 1);
@@ -362,5 +336,6 @@ void tide_open_script_functions(lua_State *L) {
     lua_pop(L, 1);
     lua_newtable(L);
     tide_set_functions(L, functions);
+    tide_set_script_functions(L);
     lua_setfield(L, -2, "_script");
 }

@@ -5,14 +5,16 @@
 #include "lua-bindings/state/state.h"
 
 typedef struct tide_script_function {
-    td_script *script; /* a reference; NULL: not filled yet, or collected */
-    char name[64];
+    td_scripted *function; /* a reference; NULL: not filled yet, or collected */
+    const char *name;      /* the function's */
     int ninputs, noutputs;
     bool plain; /* all inputs and outputs are tensors, and there are few of them */
 } tide_script_function;
 
 /* Push a new one of a graph, which is held, under a name. Raises an error, having lost nothing. */
 tide_script_function *tide_push_script_function(lua_State *L, td_ir_graph *g, const char *name);
+/* The same of a function, a reference of which it takes when it returns. */
+tide_script_function *tide_push_script_object(lua_State *L, td_scripted *function);
 /* The one at a stack index; NULL: it is none. */
 tide_script_function *tide_to_script_function(lua_State *L, int index);
 /* The same, raising that `fname` expects one. */
@@ -24,11 +26,35 @@ tide_script_function *tide_check_script_function(lua_State *L, int index, const 
 td_value tide_script_read(lua_State *L, int index, const td_ir_value *input, const char *name,
                           int k);
 void tide_script_load(lua_State *L, int index, td_value *v);
+/* Push an empty future, which owns what it is filled with; the one at a stack index, or NULL. */
+td_value *tide_push_future(lua_State *L);
+td_value *tide_to_future(lua_State *L, int index);
 /* Push a value of a graph. It stays the caller's; Lua's memory errors are raised. */
 void tide_script_push(lua_State *L, const td_value *v);
 
+void tide_open_script_values(lua_State *L);
+
+/* Read the arguments from stack index 2 on for a function's inputs; they are loaded by
+ * tide_load_inputs. Pushes what holds them. */
+td_value *tide_read_inputs(lua_State *L, const tide_script_function *f);
+void tide_load_inputs(lua_State *L, const tide_script_function *f, td_value *inputs);
+/* Raise what a call of the function failed with. */
+int tide_fail_script(lua_State *L, const tide_script_function *f, const td_value *inputs);
+/* Calls into a function: what it does may call functions of this state. */
+td_status tide_call_script(lua_State *L, const tide_script_function *f, const td_value *inputs,
+                           td_value *outputs);
+
+/* script_host.c. Let the functions of the list at a stack index be what the graph's prim::HostCall
+ * are, and prints be the script's. ENOMEM is raised. */
+void tide_set_host(lua_State *L, td_scripted *f, int index);
+
 /* script_describe.c. describe(f): a graph as tables, for what shows it. */
 int tide_script_describe(lua_State *L);
+void tide_describe_graph(lua_State *L, const td_ir_graph *g);
+/* script_more.c: tide._script's functions besides. */
+void tide_set_script_functions(lua_State *L);
+/* script_passes.c. passes(f, ...) */
+int tide_script_passes(lua_State *L);
 /* script_trace.c. trace(fn, inputs, names, notes, name) */
 int tide_script_trace(lua_State *L);
 

@@ -1,4 +1,7 @@
-/* script_values.c: Lua values as values of graphs, and back. Lists are tables from 1 to n. */
+/* script_values.c: Lua values as values of graphs, and back. Lists and tuples are tables from 1 to
+ * n, futures an object of their own. What a value owns while arguments are read lies in userdata on
+ * the stack, so that an error loses nothing.
+ */
 #include "lua-bindings/call/args.h"
 #include "lua-bindings/script/script_function.h"
 
@@ -40,13 +43,10 @@ static int length_of(lua_State *L, int index, const td_ir_value *input, const ch
 }
 
 /* A list of ints, floats or tensors; its elements lie in a userdata that is pushed. */
-static td_value read_list(lua_State *L, int index, const td_ir_value *input, const char *name,
-                          int k) {
+static td_value read_elements(lua_State *L, int index, const td_ir_value *input, const char *name,
+                              int k) {
     td_ir_type_kind kind = (td_ir_type_kind)input->type->parts[0]->kind;
     int n = length_of(L, index, input, name, k);
-    if (kind != TD_IR_TENSOR && kind != TD_IR_INT && kind != TD_IR_FLOAT)
-        tide_error(L, "%s: input %d (%s): lists of this kind can't be given from Lua", name, k,
-                   input->name);
     luaL_checkstack(L, 4, name);
     void *elements = lua_newuserdatauv(L, 8 * (size_t)(n ? n : 1), 0);
     for (int j = 0; j < n; j++) {
@@ -64,6 +64,85 @@ static td_value read_list(lua_State *L, int index, const td_ir_value *input, con
     if (kind == TD_IR_TENSOR)
         return TD_TENSORS(n, elements);
     return kind == TD_IR_INT ? TD_INTS(n, elements) : TD_FLOATS(n, elements);
+}
+
+/* ---- boxes ---- */
+
+static const char *const holder_name = "tide.jit.Value"; /* drops its value when it is collected */
+static const char *const future_name = "tide.Future";
+
+static td_value *push_holder(lua_State *L, const char *class_name) {
+    td_value *v = lua_newuserdatauv(L, sizeof *v, 0);
+    *v = TD_NIL;
+    luaL_setmetatable(L, class_name);
+    return v;
+}
+
+static int drop_held(lua_State *L) {
+    td_value_drop(lua_touserdata(L, 1));
+    return 0;
+}
+
+td_value *tide_push_future(lua_State *L) {
+    return push_holder(L, future_name);
+}
+
+td_value *tide_to_future(lua_State *L, int index) {
+    return luaL_testudata(L, index, future_name);
+}
+
+/* A value with all that it has, for a list: tensors are retained at once. */
+static td_value read_whole(lua_State *L, int index, const td_ir_value *input, const char *name,
+                           int k) {
+    td_value v = tide_script_read(L, index, input, name, k);
+    tide_script_load(L, index, &v);
+    return v;
+}
+
+/* A list whose entries are kept as values; the box is held by a userdata that is pushed. */
+static td_value read_values(lua_State *L, int index, const td_ir_value *input, const char *name,
+                            int k) {
+    int n = length_of(L, index, input, name, k);
+    td_ir_value entry = *input;
+    entry.type = input->type->parts[0];
+    luaL_checkstack(L, 8, name);
+    td_value *held = push_holder(L, holder_name);
+    TIDE_CHECK(L, td_box_list_new(td_entries_of_type(entry.type), held));
+    for (int j = 0; j < n; j++) {
+        lua_rawgeti(L, index, j + 1);
+        int top = lua_gettop(L);
+        td_value v = read_whole(L, top, &entry, name, k);
+        TIDE_CHECK(L, td_list_append(td_value_list(*held), v));
+        lua_settop(L, top - 1);
+    }
+    return *held;
+}
+
+static td_value read_tuple(lua_State *L, int index, const td_ir_value *input, const char *name,
+                           int k) {
+    int n = length_of(L, index, input, name, k);
+    td_ir_value part = *input;
+    if (n != input->type->n)
+        fail_input(L, index, input, name, k);
+    luaL_checkstack(L, 8, name);
+    td_value *held = push_holder(L, holder_name);
+    TIDE_CHECK(L, td_box_tuple_new(n, held));
+    for (int j = 0; j < n; j++) {
+        lua_rawgeti(L, index, j + 1);
+        int top = lua_gettop(L);
+        part.type = input->type->parts[j];
+        td_value v = read_whole(L, top, &part, name, k);
+        TIDE_CHECK(L, td_value_keep(v, &td_value_tuple(*held)->parts[j]));
+        lua_settop(L, top - 1);
+    }
+    return *held;
+}
+
+static td_value read_list(lua_State *L, int index, const td_ir_value *input, const char *name,
+                          int k) {
+    td_ir_type_kind kind = (td_ir_type_kind)input->type->parts[0]->kind;
+    bool simple = kind == TD_IR_TENSOR || kind == TD_IR_INT || kind == TD_IR_FLOAT;
+    return (simple ? read_elements : read_values)(L, index, input, name, k);
 }
 
 /* What stands for itself, whatever is expected. */
@@ -85,6 +164,8 @@ static td_value read_any(lua_State *L, int index, const td_ir_value *input, cons
     }
     if (tide_to_tensor(L, index))
         return (td_value){.kind = TD_KIND_TENSOR};
+    if (tide_to_future(L, index))
+        return *tide_to_future(L, index);
     td_dtype dtype = lua_isuserdata(L, index) ? tide_to_dtype(L, index) : TD_DTYPE_NONE;
     if (dtype == TD_DTYPE_NONE)
         fail_input(L, index, input, name, k);
@@ -114,11 +195,12 @@ static bool has_kind(td_value *v, td_ir_type_kind kind) {
         return v->kind == TD_KIND_DTYPE;
     case TD_IR_ANY:
         return true;
+    case TD_IR_FUTURE:
+        return v->kind == TD_BOX_FUTURE;
     case TD_IR_DEVICE:
     case TD_IR_GENERATOR:
     case TD_IR_LIST:
     case TD_IR_OPTIONAL:
-    case TD_IR_FUTURE:
     case TD_IR_TUPLE:
     case TD_IR_TYPE_KINDS:
         break;
@@ -136,6 +218,8 @@ td_value tide_script_read(lua_State *L, int index, const td_ir_value *input, con
     }
     if (inner.type->kind == TD_IR_LIST)
         return read_list(L, index, &inner, name, k);
+    if (inner.type->kind == TD_IR_TUPLE)
+        return read_tuple(L, index, &inner, name, k);
     td_value v = read_any(L, index, &inner, name, k);
     if (v.kind == TD_KIND_STRING && inner.type->kind == TD_IR_DTYPE)
         v = TD_DTYPE(tide_to_dtype(L, index));
@@ -176,8 +260,42 @@ static void push_list(lua_State *L, const td_value *v) {
     }
 }
 
+static void push_box_list(lua_State *L, const td_box_list *list) {
+    lua_createtable(L, list->n, 0);
+    for (int j = 0; j < list->n; j++) {
+        td_value entry = td_list_entry(list, j);
+        tide_script_push(L, &entry);
+        lua_rawseti(L, -2, j + 1);
+    }
+}
+
+static void push_tuple(lua_State *L, const td_box_tuple *tuple) {
+    lua_createtable(L, tuple->n, 0);
+    for (int j = 0; j < tuple->n; j++) {
+        tide_script_push(L, &tuple->parts[j]);
+        lua_rawseti(L, -2, j + 1);
+    }
+}
+
+static void push_box(lua_State *L, const td_value *v) {
+    int64_t length;
+    const char *text = td_value_text(*v, &length);
+    if (text)
+        lua_pushlstring(L, text, (size_t)length);
+    else if (td_value_list(*v))
+        push_box_list(L, td_value_list(*v));
+    else if (td_value_tuple(*v))
+        push_tuple(L, td_value_tuple(*v));
+    else
+        *tide_push_future(L) = td_value_retain(*v);
+}
+
 void tide_script_push(lua_State *L, const td_value *v) {
-    luaL_checkstack(L, 4, "too many values");
+    luaL_checkstack(L, 8, "too many values");
+    if (td_value_box(*v)) {
+        push_box(L, v);
+        return;
+    }
     switch ((td_kind)v->kind) {
     case TD_KIND_TENSOR:
         tide_push_handle(L)->tensor = td_retain(v->tensor);
@@ -210,4 +328,26 @@ void tide_script_push(lua_State *L, const td_value *v) {
         break;
     }
     lua_pushnil(L);
+}
+
+/* ---- the classes ---- */
+
+static int future_text(lua_State *L) {
+    lua_pushfstring(L, "tide.Future: %p", lua_topointer(L, 1));
+    return 1;
+}
+
+void tide_open_script_values(lua_State *L) {
+    luaL_newmetatable(L, holder_name);
+    lua_pushcfunction(L, drop_held);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+    luaL_newmetatable(L, future_name);
+    lua_pushcfunction(L, drop_held);
+    lua_setfield(L, -2, "__gc");
+    lua_pushcfunction(L, future_text);
+    lua_setfield(L, -2, "__tostring");
+    lua_pushstring(L, future_name);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 1);
 }

@@ -12,6 +12,7 @@
 #include "repl/session/output.h"
 #include "repl/session/programs.h"
 #include "repl/session/scope.h"
+#include "repl/session/source.h"
 #include "repl/session/state.h"
 #include "repl/session/text.h"
 #include "repl/session/timing.h"
@@ -34,6 +35,7 @@ static int prepare(lua_State *L) {
     control_install(s);
     programs_install(s->L);
     library_install(L);
+    source_install(L);
     if (output_install(s) != 0)
         return luaL_error(L, "out of memory");
     scope_install(L);

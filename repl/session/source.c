@@ -1,6 +1,7 @@
 /* source.c: see source.h. Inputs are found in the history of their session, scripts on disk,
  * what came by standard input in the session. */
 #include "repl/session/source.h"
+#include "lua-bindings/modules/embedded.h"
 #include "repl/session/history.h"
 #include "repl/session/state.h"
 
@@ -51,6 +52,16 @@ bool source_push(lua_State *L, const char *chunkname) {
     if (input)
         lua_pushlstring(L, input, len);
     return input != NULL;
+}
+
+/* (chunk): the same for Lua modules; nil where nobody has the text. */
+static int tell_source(lua_State *L) {
+    return source_push(L, luaL_checkstring(L, 1));
+}
+
+void source_install(lua_State *L) {
+    lua_pushcfunction(L, tell_source);
+    lua_setfield(L, LUA_REGISTRYINDEX, TIDE_SOURCE_KEY);
 }
 
 void source_push_line(lua_State *L, const char *line, size_t len, size_t at) {

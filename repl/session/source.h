@@ -14,6 +14,8 @@ void source_name(int number, char *name, size_t size);
 /* Pushes the text behind "=In[3]", "=stdin" or "@file.lua", or returns false. May raise (memory).
  */
 bool source_push(lua_State *L, const char *chunkname);
+/* Lets tide._source find the same. */
+void source_install(lua_State *L);
 /* Pushes a line, indented, and below it a caret under its byte `at`, if that is within it or at its
  * end; of a long line what is around the caret. */
 void source_push_line(lua_State *L, const char *line, size_t len, size_t at);

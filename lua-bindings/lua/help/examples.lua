@@ -6,7 +6,7 @@
 local tide = ...
 
 local ROOMS = { "pointwise", "shapes", "create", "reduce", "index", "linalg", "neural", "sparse", "base", "tensor", "nn", "optim",
-    "objects", "foreach", "cuda", "data", "images" }
+    "objects", "foreach", "cuda", "data", "images", "jit" }
 
 local examples = {}
 local texts -- by name, read when somebody asks
@@ -50,6 +50,7 @@ local makers = {
     Scheduler = function() return tide.optim.lr_scheduler.ConstantLR(optimizer()) end,
     GradScaler = function() return tide.amp.GradScaler() end,
     Generator = function() return tide.Generator() end,
+    ScriptFunction = function() return tide.jit.trace(function(x) return x + 1 end, tide.ones(1), { check = false }) end,
 }
 local made = {}
 

@@ -439,8 +439,8 @@ one what it is here. What differs:
   copy.deepcopy(net)                      net:clone()
   cross_entropy's classes from 0          classes from 1
 
-Deliberately absent: complex numbers and torch.fft, torch.jit, torch.compile
-and torch.export (nothing is traced), quantized and nested tensors, layouts
+Deliberately absent: complex numbers and torch.fft, torch.compile and
+torch.export (graphs are tide.jit's), quantized and nested tensors, layouts
 but dense and COO, torch.distributed, worker processes (workers are threads:
 ?tide.workers), prune, lazy modules, devices but "cpu" and "cuda", float8 and
 unsigned integers but uint8.

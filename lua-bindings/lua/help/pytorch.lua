@@ -165,7 +165,7 @@ local OPTIONS = {
 local ABSENT = {
     { "there are no complex numbers and no Fourier transforms; the nearest are tide.conv1d and pairs of real tensors", [[fft fft.* stft istft *complex*
         Tensor.imag imag angle polar real cdouble cfloat chalf bcomplex32 Complex* eig eigvals view_as_real* view_as_complex* Tensor.angle has_spectral]] },
-    { "nothing is traced or compiled: tide.no_grad, tide.foreach and larger batches make a program quick, tide --advise says which", [[jit jit.* compile compiler compiler.* export export.* fx fx.*
+    { "functions become graphs by tide.jit: trace, script, save and load", [[jit jit.* compile compiler compiler.* export export.* fx fx.*
         onnx onnx.* *Script* TracingState fork wait futures futures.* Future import_ir_module* parse_ir parse_schema parse_type_comment classes ops CompilationUnit LiteScriptModule
         merge_type_from_type_comment unify_type_list package package.* ExecutionPlan Graph GraphExecutorState FileCheck ThroughputBenchmark throughput_benchmark StaticModule freeze AliasDb Block Code Node Use
         Gradient ArgumentSpec CompleteArgumentSpec CallStack ErrorReport FunctionSchema Argument IODescriptor JITException OperatorInfo Capsule ConcreteModuleType* DeepCopyMemoTable *StorageContext

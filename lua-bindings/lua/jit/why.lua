@@ -39,6 +39,9 @@ function why.report(f)
     elseif info.made == "traced" then
         lines[#lines + 1] = "  check: left out"
     end
+    for line in string.gmatch(script.specialisations(f), "[^\n]+") do
+        lines[#lines + 1] = "  " .. line
+    end
     return setmetatable({ lines = lines, fixed = fixed }, Report)
 end
 

@@ -90,7 +90,7 @@ t.test("names_in_wide_use_are_said_to_be_what_they_are_here", function()
         { tide, "from_numpy", "tide.load(\"x.npy\")" }, { tide.ones(1), "numpy", "tide.save(x, \"x.npy\")" },
         { tide.cuda, "amp", "is tide.amp" }, { tide, "set_default_tensor_type", "tide.set_default_dtype" },
         { tide.profiler, "emit_nvtx", "nvtx = true" }, { tide, "fft", "not in Tide: there are no complex numbers" },
-        { tide, "jit", "not in Tide" }, { tide, "Linear", "there is tide.nn.Linear" }, { tide, "conj", "x itself" },
+        { tide, "fx", "not in Tide: functions become graphs by tide.jit" }, { tide, "Linear", "there is tide.nn.Linear" }, { tide, "conj", "x itself" },
         { tide, "sqrt_", "x:sqrt_()" }, { tide, "FloatTensor", "{dtype = tide.float64}" }, { tide.nn, "LazyLinear", "tide.nn.Linear(3, 4)" },
         { tide.optim, "Adafactor", "tide.optim.AdamW" }, { tide, "_foreach_mul_", "tide.foreach.mul_" }, { tide, "onse", "did you mean 'ones'?" }, { tide.cuda, "is_availble", "did you mean 'is_available'?" },
     }

@@ -1,0 +1,138 @@
+-- What scripts can't have is refused with its place, its line and the reason.
+local t = require "harness"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local h = dofile(here .. "/script_harness.lua")
+local refused = h.refused
+
+t.test("goto", function()
+    refused(function(x)
+        goto done
+        ::done::
+        return x
+    end, "goto done")
+end)
+
+t.test("recursion", function()
+    local function loop(n) return loop(n - 1) end --: int
+    refused(loop, "calls itself")
+    local odd
+    local function even(x) return odd(x - 1) end
+    function odd(x) return even(x - 1) end
+    refused(function(x) return even(x) end, "calls itself")
+end)
+
+t.test("close", function()
+    refused(function(x)
+        local _ <close> = tide.no_grad()
+        return x
+    end, "<close>")
+end)
+
+t.test("comparisons_of_tensors", function()
+    refused(function(x)
+        if x > 0 then return x end
+        return -x
+    end, "x:gt(y)")
+end)
+
+t.test("variables_outside_are_not_set", function()
+    local count = 0
+    refused(function(x)
+        count = count + 1
+        return x
+    end, "'count'")
+    refused(function(x)
+        some_global = 1
+        return x
+    end, "'some_global'")
+end)
+
+t.test("types_that_branches_disagree_on", function()
+    refused(function(n) --: int
+        local v
+        if n > 0 then v = "text" else v = 5 end
+        return v
+    end, "give it one type")
+    refused(function(n) --: int
+        local s = "text"
+        for i = 1, n do s = i end
+        return s
+    end, "'s' is a string before the loop and an integer in it")
+end)
+
+t.test("arithmetic_on_what_is_no_number", function()
+    refused(function(x) return x + nil end, "nil")
+    refused(function(x) return x + {} end, "list")
+    refused(function(x) return "a" - x:size(1) end, "string")
+end)
+
+t.test("varargs_of_the_script_itself", function()
+    refused(function(...) return ... end, "'...'")
+end)
+
+t.test("functions_in_c_that_no_graph_knows", function()
+    refused(function(x)
+        os.time()
+        return x
+    end, "'time'")
+    refused(function(x) return math.random() end, "math.random")
+    refused(function(x) return pcall(x) end, "pcall")
+end)
+
+t.test("methods_that_leave_the_graph", function()
+    refused(function(x) return x:tolist() end, "tolist")
+    refused(function(x) return x:backward() end, "backward")
+    refused(function(x) return x:no_such_method() end, "no_such_method")
+end)
+
+t.test("dims_count_from_one", function()
+    refused(function(x) return x:sum(0) end, "count from 1")
+    refused(function(x) return x[0] end, "count from 1")
+end)
+
+t.test("options_that_are_none", function()
+    refused(function(x) return x:sum(1, { keepdims_ = true }) end, "keepdims_")
+    refused(function(x) return x:sum(1, true) end, "options go in a table")
+    refused(function(x) return tide.add(x, x, { out = x }) end, "out")
+end)
+
+t.test("annotations", function()
+    refused(function(x) --: tenzor
+        return x
+    end, "a list of types")
+    refused(function(x) --: int, int
+        return x
+    end, "2 types for 1 parameters")
+end)
+
+t.test("loops_over_iterators", function()
+    refused(function(x)
+        for w in string.gmatch("a b", "%a") do x = x + 1 end
+        return x
+    end, "")
+end)
+
+t.test("steps_that_are_not_known", function()
+    refused(function(n) --: int
+        local s = 0
+        for i = 1, 10, n do s = s + i end
+        return s
+    end, "step")
+end)
+
+t.test("tables_with_names_do_not_leave", function()
+    refused(function(x) return { a = x } end, "names")
+end)
+
+t.test("texts_that_were_changed", function()
+    local fn = load("return function(x) return x end", "@/no/such/file.lua")()
+    t.error_has(function() tide.jit.script(fn) end, "/no/such/file.lua")
+    t.error_has(function() tide.jit.script(math.floor) end, "C")
+    t.error_has(function() tide.jit.script(5) end, "function")
+end)
+
+t.test("functions_that_stand_on_one_line", function()
+    local a, b = function(x) return x + 1 end, function(x) return x + 2 end
+    t.error_has(function() tide.jit.script(a) end, "give each lines of its own")
+    t.is_true(b)
+end)
