@@ -64,6 +64,7 @@
 #include "engine/script/passes/note.h"
 #include "engine/script/passes/order.h"
 #include "engine/script/passes/passes.h"
+#include "engine/script/run.h"
 #include "engine/script/scalars.h"
 #include "engine/script/scripted.h"
 #include "engine/script/trace.h"

@@ -35,6 +35,9 @@ typedef struct capture { /* an input whose gradient is asked for */
 
 enum { FEW_READY = 8 };
 
+struct run;
+static _Thread_local const struct run *running; /* the innermost of this thread */
+
 typedef struct run {
     td_backward_options options;
     entry **heap; /* nodes that are ready, by sequence; in `few` while they are few */
@@ -208,6 +211,14 @@ static bool leads_on(const run *r, const entry *e) {
             return true;
     }
     return false;
+}
+
+bool td_node_wants(const td_node *node, uint32_t slot) {
+    const td_edge *edge = &node->slots[slot].edge;
+    if (!running || !running->captures)
+        return target_of(edge) != NULL;
+    const entry *behind = find(running, edge);
+    return behind && (behind->needed || is_chosen(running, behind));
 }
 
 /* For gradients of chosen inputs: nodes behind which none of them lies neither run nor lose what
@@ -591,7 +602,10 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
     td_modes_current.casting = false; /* gradients have the dtypes of what was computed */
     if (r->options.create_graph)
         r->options.retain_graph = true;
+    const run *around = running;
+    running = r;
     td_status status = run_all(r, n, outputs, gradients, starts);
+    running = around;
     for (entry *e = r->first, *next; e; e = next) {
         next = e->next;
         entry_free(e);

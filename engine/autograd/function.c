@@ -434,6 +434,10 @@ int td_function_ninputs(const td_function *f) {
     return f->ninputs;
 }
 
+bool td_function_wants(const td_function *f, int input) {
+    return td_node_wants(f->node, (uint32_t)input);
+}
+
 int td_function_noutputs(const td_function *f) {
     return f->noutputs;
 }

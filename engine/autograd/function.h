@@ -83,6 +83,9 @@ void td_function_drop(td_function *f);
 /* In backward: how many were saved; a new reference to the k-th (*out NULL where NULL was saved),
  * with its history where backward is recorded. EAUTOGRAD where it was written since. */
 int td_function_nsaved(const td_function *f);
+/* Is the gradient of input k wanted by the backward that runs: not where that asks for gradients of
+ * chosen inputs, none of which lies behind it. */
+bool td_function_wants(const td_function *f, int input);
 int td_function_ninputs(const td_function *f);
 int td_function_noutputs(const td_function *f);
 td_status td_function_saved(td_function *f, int k, td_tensor **out) TD_MUST_CHECK;

@@ -149,6 +149,10 @@ td_status td_view_prepare(td_tensor *x, td_node *node, uint32_t result, uint32_t
 void td_view_publish(td_tensor *x, td_write *write);
 void td_view_abandon(td_write *write);
 
+/* While a node runs: does the backward that runs it need the gradient of this slot? Where gradients
+ * of chosen inputs are asked for, only what leads to them is needed. */
+bool td_node_wants(const td_node *node, uint32_t slot);
+
 /* Run one node: gout[nresults] -> in[nslots] (new references). Hooks are the caller's to run. */
 td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) TD_MUST_CHECK;
 /* The backward of a part (TD_OP_PART): g is added to the part of `sum` that it is the gradient of.

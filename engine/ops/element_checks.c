@@ -28,3 +28,21 @@ td_status td_refuse(td_refusal *refusal, const td_tensor *x) {
     td_status status = td_lazy_program_get(&refusal->where, &plan.program);
     return status ? status : TD_RUN(td_tensor_device(x), check, &plan);
 }
+
+/* ---- elements that choose the way of a call ---- */
+
+static _Thread_local unsigned looks_missed;
+
+bool td_may_look(const td_tensor *x) {
+    bool there = td_has_elements(x);
+    looks_missed += !there;
+    return there;
+}
+
+unsigned td_looks_missed(void) {
+    return looks_missed;
+}
+
+void td_looks_forget(unsigned missed) {
+    looks_missed = missed;
+}

@@ -1,4 +1,5 @@
-/* element_checks.h: refusals by value (a negative count, no probability): the device looks. */
+/* element_checks.h: refusals by value (a negative count, no probability), for which the device
+ * looks; and elements that choose the way of a call. */
 #ifndef TD_OPS_ELEMENT_CHECKS_H
 #define TD_OPS_ELEMENT_CHECKS_H
 
@@ -21,5 +22,17 @@ typedef struct td_refusal {
 /* Fails where an element of x is refused: at once, or at the latest when its device is waited for.
  */
 td_status td_refuse(td_refusal *refusal, const td_tensor *x) TD_MUST_CHECK;
+
+/* ---- elements that choose the way of a call ---- */
+
+/* td_has_elements, asked before elements choose a way; a "no" is counted. On the device meta a call
+ * goes the way that gives the right shapes, and whoever runs calls on stand-ins to learn what they
+ * are made of must know that with elements it might have been another. (What is only checked is the
+ * same with and without elements: that asks td_has_elements.) */
+bool td_may_look(const td_tensor *x);
+/* How often the thread was told no; and back to a former count, behind calls that will be made
+ * again when there are elements. */
+unsigned td_looks_missed(void);
+void td_looks_forget(unsigned missed);
 
 #endif

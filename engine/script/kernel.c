@@ -30,20 +30,50 @@ static const td_value *constant_of(const td_ir_value *value) {
                : NULL;
 }
 
+static bool is_mask(const td_ir_type *type) {
+    return type->kind == TD_IR_TENSOR && type->dtype == TD_BOOL;
+}
+
+/* Does a pointwise operator of this type make what a kernel has: floats of floats, masks of either,
+ * floats that a mask chooses? */
+static bool takes_type(td_pointwise_type type, const td_ir_node *node) {
+    switch (type) {
+    case TD_PW_ARITH:
+    case TD_PW_FLOATS:
+        return is_float(node->outputs[0]->type);
+    case TD_PW_SELECT:
+        return is_float(node->outputs[0]->type) && is_mask(node->inputs[0]->type);
+    case TD_PW_COMPARE:
+    case TD_PW_FLOAT_TEST:
+    case TD_PW_LOGICAL:
+        return is_mask(node->outputs[0]->type);
+    case TD_PW_DOUBLES:
+    case TD_PW_BITWISE:
+        break;
+    }
+    return false;
+}
+
 bool td_script_kernel_takes(const td_ir_node *node) {
+    uint8_t dtype = TD_DTYPE_NONE;
+    bool any = false;
     if (node->kind != TD_IR_OPERATOR || node->inplace || !node->op->pointwise ||
-        node->noutputs != 1 || !is_float(node->outputs[0]->type))
+        node->noutputs != 1 || !takes_type((td_pointwise_type)node->op->pointwise->type, node))
         return false;
     td_pointwise_type type = (td_pointwise_type)node->op->pointwise->type;
-    if (type != TD_PW_ARITH && type != TD_PW_FLOATS)
-        return false;
     for (int k = 0; k < node->ninputs; k++) {
         const td_ir_value *value = node->inputs[k];
-        bool alike = is_float(value->type) && value->type->dtype == node->outputs[0]->type->dtype;
-        if (!alike && !constant_of(value))
+        if (constant_of(value))
+            continue;
+        bool mask = type == TD_PW_LOGICAL || (type == TD_PW_SELECT && k == 0);
+        if (mask ? !is_mask(value->type)
+                 : !is_float(value->type) || (any && value->type->dtype != dtype))
             return false;
+        dtype = mask ? dtype : value->type->dtype;
+        any |= !mask;
     }
-    return true;
+    return any ? is_mask(node->outputs[0]->type) || node->outputs[0]->type->dtype == dtype
+               : type == TD_PW_LOGICAL;
 }
 
 /* ---- the program ---- */
@@ -181,15 +211,18 @@ static bool is_shape(const shape *a, int ndim, const int64_t *sizes) {
     return a->ndim == ndim && !memcmp(a->sizes, sizes, sizeof *sizes * (size_t)ndim);
 }
 
-/* The first tensor with dims, or any; NULL where these inputs are not for a kernel. */
-static const td_tensor *find_model(int n, const td_value *inputs) {
+/* The first tensor of floats with dims, or any; NULL where these inputs are not for a kernel. */
+static const td_tensor *find_model(const td_script_kernel *kernel, const td_value *inputs) {
     const td_tensor *model = NULL;
     bool recording = td_is_recording();
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < kernel->ninputs; k++) {
         const td_tensor *x = td_arg_tensor(inputs[k]);
-        if (!x || x->layout != TD_STRIDED || (x->dtype != TD_F32 && x->dtype != TD_F64) ||
-            (recording && td_is_followed(x)))
+        bool mask = is_mask(kernel->graph->block->inputs[k]->type);
+        if (!x || x->layout != TD_STRIDED || (recording && td_is_followed(x)) ||
+            (mask ? x->dtype != TD_BOOL : x->dtype != TD_F32 && x->dtype != TD_F64))
             return NULL;
+        if (mask)
+            continue;
         if (model && (x->dtype != model->dtype ||
                       !td_device_same(td_tensor_device(x), td_tensor_device(model))))
             return NULL;
@@ -231,18 +264,18 @@ static bool nodes_make(const td_script_kernel *k, const td_value *inputs, const 
  * something else. */
 static bool find_shape(const td_script_kernel *k, const td_value *inputs, const td_tensor *model,
                        shape *whole) {
-    bool alike = true, contiguous = true;
+    bool alike = true;
     whole->ndim = model->ndim;
     memcpy(whole->sizes, model->sizes, sizeof *model->sizes * (size_t)model->ndim);
     for (int j = 0; j < k->ninputs; j++) {
         const td_tensor *x = inputs[j].tensor;
         alike &= is_shape(whole, x->ndim, x->sizes);
-        contiguous &= x->contiguous;
         if (!alike &&
             td_broadcast(whole->ndim, whole->sizes, x->ndim, x->sizes, &whole->ndim, whole->sizes))
             return false;
     }
-    return contiguous && (alike || nodes_make(k, inputs, whole));
+    return !td_layout_model(k->ninputs, inputs, whole->ndim, whole->sizes) &&
+           (alike || nodes_make(k, inputs, whole));
 }
 
 static td_status run_plan(td_device device, void *plan) {
@@ -254,7 +287,8 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
     td_operand operands[MOST_VALUES];
     td_tensor *results[MOST_VALUES];
     shape whole;
-    const td_tensor *model = td_modes_current.casting ? NULL : find_model(k->ninputs, inputs);
+    bool plain = !td_modes_current.casting && !td_modes_current.dispatcher;
+    const td_tensor *model = plain ? find_model(k, inputs) : NULL;
     *taken = model && find_shape(k, inputs, model, &whole);
     if (!*taken)
         return TD_OK;
@@ -262,9 +296,11 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
     td_device device = td_tensor_device(model);
     for (int j = 0; j < k->noutputs; j++)
         results[j] = NULL;
-    for (int j = 0; j < k->noutputs && status == TD_OK; j++)
-        status =
-            td_tensor_empty((td_dtype)model->dtype, device, whole.ndim, whole.sizes, &results[j]);
+    for (int j = 0; j < k->noutputs && status == TD_OK; j++) {
+        bool mask = is_mask(k->graph->block->outputs[j]->type);
+        status = td_tensor_empty(mask ? TD_BOOL : (td_dtype)model->dtype, device, whole.ndim,
+                                 whole.sizes, &results[j]);
+    }
     for (int j = 0; j < k->ninputs; j++)
         operands[j] = (td_operand){.tensor = inputs[j].tensor};
     td_pointwise_plan plan = {.program = k->program,

@@ -7,7 +7,8 @@
 typedef struct td_script_kernel td_script_kernel;
 
 /* May a node stand in a group? It is a pointwise operator on tensors of one dtype, float32 or
- * float64, whose other arguments are constants, as far as its types say. */
+ * float64, whose other arguments are constants, as far as its types say: one that makes such
+ * tensors, or masks of them (comparisons and what joins those), or chooses by a mask. */
 bool td_script_kernel_takes(const td_ir_node *node);
 
 /* New, of a group's graph, which is borrowed for its life; EVALUE where a node can't be part of one
@@ -17,7 +18,8 @@ void td_script_kernel_free(td_script_kernel *k); /* NULL is fine */
 
 /* Run it on inputs, borrowed; outputs are new. The bits are those of the operators one by one.
  * *taken is false, and nothing is done, where these inputs need the operators themselves: other
- * dtypes, layouts or devices, results of several shapes, calls that are recorded or cast. */
+ * dtypes, layouts or devices, results of several shapes, calls that are recorded or cast, or that a
+ * dispatcher is to see. */
 td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs, td_value *outputs,
                                bool *taken) TD_MUST_CHECK;
 

@@ -199,6 +199,11 @@ td_status td_scripted_new(td_ir_graph *g, const char *name, td_scripted **out) {
             f->looks[f->nlooks++] = k;
     }
     f->has_tensors = has_tensors(g->block);
+    status = td_gradients_new(f->plain, &f->gradients);
+    if (status) {
+        td_scripted_release(f);
+        return status;
+    }
     *out = f;
     return TD_OK;
 }
@@ -216,6 +221,7 @@ void td_scripted_release(td_scripted *f) {
         before = s->made;
         td_special_free(s);
     }
+    td_gradients_free(f->gradients);
     td_script_release(f->plain);
     td_shared_host_release(f->host);
     td_ir_graph_release(f->graph);
@@ -253,9 +259,24 @@ void td_scripted_set_eager(td_scripted *f, bool eager) {
 
 /* ---- calls ---- */
 
+/* A call that is recorded for backward, as one node; *taken is false where it is none, or none that
+ * has a gradient as a graph. */
+static td_status call_recorded(td_scripted *f, const td_value *inputs, td_value *outputs,
+                               bool *taken) {
+    *taken = false;
+    if (!td_is_recording() || atomic_load_explicit(&f->eager, memory_order_relaxed))
+        return TD_OK;
+    return td_gradients_call(f->gradients, inputs, outputs, taken);
+}
+
 td_status td_scripted_call(td_scripted *f, const td_value *inputs, td_value *outputs) {
     const td_script *script;
-    td_status status = choose(f, inputs, &script);
+    bool taken;
+    td_status status = call_recorded(f, inputs, outputs, &taken);
+    if (status == TD_OK && taken)
+        return TD_OK;
+    if (status == TD_OK)
+        status = choose(f, inputs, &script);
     if (TD_LIKELY(status == TD_OK))
         return td_script_run_with(script, f->host, inputs, outputs);
     for (int k = 0; k < f->graph->block->noutputs; k++)

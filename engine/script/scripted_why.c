@@ -120,6 +120,12 @@ char *td_scripted_why(td_scripted *f) {
             TD_SCRIPTED_MOST);
     if (plain)
         add(&w, "%lld calls ran the graph as written\n", plain);
+    char why[200];
+    n = td_gradients_count(f->gradients);
+    if (n)
+        add(&w, "backward is a graph for %d kind%s of inputs\n", n, n == 1 ? "" : "s");
+    if (*td_gradients_why(f->gradients, why, sizeof why))
+        add(&w, "backward is recorded call by call: %s\n", why);
     pthread_mutex_unlock(&f->making);
     if (w.failed) {
         td_free(w.text);

@@ -3,6 +3,7 @@
 #define TD_SCRIPT_SPECIAL_H
 
 #include "engine/autograd/autograd.h"
+#include "engine/script/gradients.h"
 #include "engine/script/run.h"
 #include "engine/script/scripted.h"
 
@@ -27,7 +28,8 @@ struct td_scripted {
     atomic_bool eager;
     td_ir_graph *graph;
     char *name;
-    td_script *plain; /* the graph as it was written */
+    td_script *plain;        /* the graph as it was written */
+    td_gradients *gradients; /* of that: calls that are recorded for backward */
     td_shared_host *host;
     int nlooks, *looks; /* inputs on whose kind a specialisation depends */
     bool has_tensors;   /* constants among the graph's, which may require grad */

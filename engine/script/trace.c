@@ -4,6 +4,7 @@
  */
 #include "engine/script/trace.h"
 
+#include "engine/calls/autocast.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
@@ -16,6 +17,7 @@ typedef struct seen {
     td_tensor *tensor; /* held */
     td_ir_value *value;
     bool follows; /* from the inputs, or from what was drawn: it may be other numbers in a call */
+    bool silent;  /* made while nothing was recorded for backward (no_grad): without a history */
 } seen;
 
 struct td_trace {
@@ -24,8 +26,10 @@ struct td_trace {
     td_map tensors; /* of seen */
     seen *all;
     void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place);
+    td_ir_value *(*stranger)(void *ctx, td_trace *t, td_tensor *x);
     void *ctx;
-    td_status failed; /* of what can't be recorded; its message */
+    bool records, casts; /* the modes at the beginning: for backward; autocast */
+    td_status failed;    /* of what can't be recorded; its message */
     char why[256];
 };
 
@@ -53,29 +57,71 @@ static void remember(td_trace *t, td_tensor *x, td_ir_value *value, bool follows
     }
     s->value = value;
     s->follows = follows;
+    s->silent = t->records && !td_is_recording();
 }
 
-static td_ir_value *value_of(td_trace *t, td_tensor *x) {
+void td_trace_name(td_trace *t, td_tensor *x, td_ir_value *value) {
+    remember(t, x, value, true);
+}
+
+td_ir_value *td_trace_value(td_trace *t, td_tensor *x) {
     seen *s = find(t, x);
     if (s)
         return s->value;
-    td_ir_value *value = td_ir_add_constant(t->graph->block, TD_T(x));
+    td_ir_value *value =
+        t->stranger ? t->stranger(t->ctx, t, x) : td_ir_add_constant(t->graph->block, TD_T(x));
     remember(t, x, value, false);
     return value;
 }
 
+td_tensor *td_trace_tensor(const td_trace *t, const td_ir_value *value) {
+    for (const seen *s = t->all; s; s = s->next)
+        if (s->value == value)
+            return s->tensor;
+    return NULL;
+}
+
+static bool same_place(const td_tensor *a, const td_tensor *b) {
+    return a->storage == b->storage && a->data == b->data && a->dtype == b->dtype &&
+           td_tensor_same_shape(a, b) &&
+           !memcmp(a->strides, b->strides, sizeof *a->strides * (size_t)a->ndim);
+}
+
+td_ir_value *td_trace_value_like(const td_trace *t, const td_tensor *x) {
+    td_ir_value *first = NULL; /* what was seen last stands first */
+    for (const seen *s = t->all; s; s = s->next)
+        if (same_place(s->tensor, x))
+            first = s->value;
+    return first;
+}
+
 /* ---- arguments ---- */
 
-static void refuse(td_trace *t, const char *why) {
+void td_trace_refuse(td_trace *t, const char *why) {
     if (t->failed)
         return;
     t->failed = TD_EVALUE;
     strncpy(t->why, why, sizeof t->why - 1);
 }
 
+/* What is made in no_grad is a constant to what is recorded behind it: there it is detached. */
+static td_ir_value *read_value(td_trace *t, td_tensor *x) {
+    td_ir_value *value = td_trace_value(t, x);
+    seen *s = find(t, x);
+    if (!s || !s->silent || !s->follows || !td_is_recording())
+        return value;
+    td_ir_node *node = td_ir_append(t->graph->block, TD_IR_OPERATOR, 1, &value, 1, &value->type);
+    if (!node)
+        return NULL;
+    node->op = TD_OP(detach);
+    s->value = node->outputs[0];
+    s->silent = false;
+    return s->value;
+}
+
 /* A tensor; one of indices that count from 1 as they are from 0. */
 static td_ir_value *add_tensor(td_trace *t, td_tensor *x, bool from_one) {
-    td_ir_value *value = x ? value_of(t, x) : td_ir_add_constant(t->graph->block, TD_NIL);
+    td_ir_value *value = x ? read_value(t, x) : td_ir_add_constant(t->graph->block, TD_NIL);
     if (!from_one || !value)
         return value;
     td_ir_node *node = td_ir_append(t->graph->block, TD_IR_OPERATOR, 1, &value, 1, &value->type);
@@ -107,7 +153,7 @@ static td_ir_value *add_argument(td_trace *t, const td_value *v) {
     if (v->kind == TD_KIND_TENSORS)
         return add_list(t, v);
     if (v->kind == TD_KIND_GENERATOR) {
-        refuse(t, "a call draws from a generator of its own: no graph can hold that");
+        td_trace_refuse(t, "a call draws from a generator of its own: no graph can hold that");
         return td_ir_add_constant(t->graph->block, TD_NIL);
     }
     return td_ir_add_constant(t->graph->block, *v);
@@ -154,7 +200,7 @@ static void name_results(td_trace *t, td_call *call, td_ir_node *node, bool foll
 /* What out= was given holds the results from here on. */
 static void add_copies(td_trace *t, td_call *call, td_ir_value *const *results, bool follow) {
     for (int k = 0; k < call->ngiven; k++) {
-        td_ir_value *values[2] = {value_of(t, call->given[k]), results[k]};
+        td_ir_value *values[2] = {td_trace_value(t, call->given[k]), results[k]};
         const td_ir_type *type = td_ir_type_of_tensor(t->graph, call->given[k]);
         td_ir_node *copy =
             td_ir_append(t->graph->block, TD_IR_OPERATOR, TD_OP(copy_)->nparams, values, 1, &type);
@@ -205,26 +251,81 @@ static td_ir_node *add_node(td_trace *t, const td_op *op, const td_call *call,
 
 /* ---- calls ---- */
 
-static td_status run_call(const td_dispatcher *self, td_call *call) {
-    td_trace *t = (td_trace *)self;
-    const td_op *op = call->op; /* the one that was asked for, of which a variant may run */
+void td_trace_add_call(td_trace *t, const td_op *op, td_call *call) {
     td_ir_value *arguments[TD_MAX_PARAMS];
+    if (t->graph->failed)
+        return;
     bool follow = call_follows(t, call);
-    td_modes_current.dispatcher = NULL; /* a composite is one node */
-    td_status status = td_op_run(call);
-    td_modes_current.dispatcher = self;
-    if (status || t->graph->failed)
-        return status;
     for (int k = 0; k < op->nparams; k++)
         arguments[k] = add_argument(t, &call->args[k]);
     td_ir_node *node = add_node(t, op, call, arguments);
     if (!node)
-        return TD_OK; /* td_trace_end says so */
+        return; /* td_trace_status says so */
     if (call->ngiven && !call->inplace)
         add_copies(t, call, node->outputs, follow);
     else
         name_results(t, call, node, follow);
-    return TD_OK;
+}
+
+/* Does it write what has a history, and shall that not know? No graph says so. */
+static bool writes_silently(const td_trace *t, const td_call *call) {
+    bool found = false;
+    for (int k = 0; k < call->ngiven; k++)
+        found |= t->records && !td_is_recording() && call->given[k]->requires_grad;
+    return found;
+}
+
+static td_status run_call(const td_dispatcher *self, td_call *call);
+
+/* The device of a call's first tensor. */
+static td_device device_of(const td_call *call) {
+    for (int k = 0; k < call->op->nparams; k++) {
+        const td_value *v = &call->args[k];
+        if (v->kind == TD_KIND_TENSOR)
+            return td_tensor_device(v->tensor);
+        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
+            if (v->tensors[j])
+                return td_tensor_device(v->tensors[j]);
+    }
+    return TD_DEVICE_CPU;
+}
+
+/* A call under an autocast that began within the traced function: its arguments are cast by calls,
+ * which become nodes, and it is recorded with these. */
+static td_status run_cast(td_trace *t, td_call *call) {
+    td_autocast_args casts;
+    td_modes before = td_get_modes();
+    td_status status = call->op->variant ? call->op->variant(call->args, &call->op) : TD_OK;
+    if (status)
+        return status;
+    call->device = device_of(call);
+    bool parts = call->op->run && !call->op->backward && !call->ngiven &&
+                 !(call->op->flags & (TD_OP_NONDIFF | TD_OP_VIEW));
+    if (parts && td_autocast_class_of(call) == TD_AUTOCAST_NONE)
+        return td_op_run(call); /* whose own calls are cast */
+    td_modes_current.casting = false;
+    td_modes_current.uncached = true; /* a cast from before the trace would be a constant */
+    status = td_autocast_begin(call, &casts);
+    if (status == TD_OK)
+        status = run_call(&t->dispatcher, call);
+    td_autocast_end(call, &casts);
+    td_set_modes(before);
+    return status;
+}
+
+static td_status run_call(const td_dispatcher *self, td_call *call) {
+    td_trace *t = (td_trace *)self;
+    if (td_modes_current.casting && !t->casts)
+        return run_cast(t, call);
+    if (writes_silently(t, call))
+        td_trace_refuse(t, "what has a history is written in place in no_grad");
+    const td_op *op = call->op;         /* the one that was asked for, of which a variant may run */
+    td_modes_current.dispatcher = NULL; /* a composite is one node */
+    td_status status = td_op_run(call);
+    td_modes_current.dispatcher = self;
+    if (status == TD_OK)
+        td_trace_add_call((td_trace *)self, op, call);
+    return status;
 }
 
 /* ---- begin and end ---- */
@@ -237,21 +338,42 @@ static void free_trace(td_trace *t) {
     td_free(t);
 }
 
-td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *names,
-                         void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place), void *ctx,
-                         td_trace **out) {
+td_status td_trace_new(td_ir_value *(*stranger)(void *ctx, td_trace *t, td_tensor *x), void *ctx,
+                       td_trace **out) {
     *out = NULL;
-    if (td_modes_current.dispatcher)
-        return td_fail(TD_EVALUE, "calls are being recorded already: one trace at a time");
     td_trace *t = td_calloc(1, sizeof *t);
     if (!t || !(t->graph = td_ir_graph_new())) {
         td_free(t);
         return td_fail(TD_ENOMEM, "out of memory for a graph");
     }
+    t->stranger = stranger;
+    t->ctx = ctx;
+    *out = t;
+    return TD_OK;
+}
+
+td_ir_graph *td_trace_graph(const td_trace *t) {
+    return t->graph;
+}
+
+td_status td_trace_status(const td_trace *t) {
+    return t->failed ? td_fail(t->failed, "%s", t->why) : td_ir_status(t->graph);
+}
+
+td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *names,
+                         void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place), void *ctx,
+                         td_trace **out) {
+    td_trace *t;
+    *out = NULL;
+    if (td_modes_current.dispatcher)
+        return td_fail(TD_EVALUE, "calls are being recorded already: one trace at a time");
+    td_status status = td_trace_new(NULL, ctx, &t);
+    if (status)
+        return status;
     t->dispatcher.call = run_call;
     t->place = place;
-    t->ctx = ctx;
-    td_status status = TD_OK;
+    t->records = td_is_recording();
+    t->casts = td_modes_current.casting;
     for (int k = 0; k < n && status == TD_OK; k++) {
         if (find(t, inputs[k]))
             status = td_fail(TD_EVALUE, "input %d stands twice among the inputs", k + 1);
@@ -291,7 +413,7 @@ bool td_trace_follows(const td_tensor *x) {
 
 /* The value of a result: of a tensor its own, of a list of them a list. */
 static td_ir_value *result_of(td_trace *t, const td_value *v) {
-    return v->kind == TD_KIND_TENSORS ? add_list(t, v) : value_of(t, v->tensor);
+    return v->kind == TD_KIND_TENSORS ? add_list(t, v) : read_value(t, v->tensor);
 }
 
 td_status td_trace_end_values(td_trace *t, int n, const td_value *outputs, td_ir_graph **out) {
@@ -301,9 +423,7 @@ td_status td_trace_end_values(td_trace *t, int n, const td_value *outputs, td_ir
         values[k] = result_of(t, &outputs[k]);
     if (values)
         td_ir_set_outputs(t->graph->block, n, values);
-    td_status status = td_ir_status(t->graph);
-    if (status == TD_OK && t->failed)
-        status = td_fail(t->failed, "%s", t->why);
+    td_status status = td_trace_status(t);
     if (status == TD_OK)
         *out = td_ir_graph_retain(t->graph);
     td_trace_abandon(t);

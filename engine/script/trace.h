@@ -12,6 +12,10 @@ typedef struct td_trace td_trace;
  * and lists by value. Written in place, a tensor is another value from there on. `place`, where it
  * is not NULL, is asked for the place of each call.
  *
+ * Modes that the function sets keep their meaning: under its autocast the casts of arguments become
+ * nodes, and what it makes in no_grad is detached where it is read outside. (A write in no_grad to
+ * what has a history is refused.) Modes in force at the beginning are those of the graph's caller.
+ *
  * EVALUE: a trace is being made already, or an input stands twice. */
 td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *names,
                          void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place), void *ctx,
@@ -33,5 +37,26 @@ const struct td_dispatcher *td_trace_dispatcher(const td_trace *t);
 bool td_trace_follows(const td_tensor *x);
 /* End it without a graph; NULL does nothing. */
 void td_trace_abandon(td_trace *t);
+
+/* ---- for dispatchers of one's own, which put what they run into a trace ---- */
+
+/* A trace that is in force nowhere and has no inputs. `stranger` is asked for the value of a tensor
+ * that the trace has not seen, once; NULL: it is a constant. td_trace_abandon ends it. */
+td_status td_trace_new(td_ir_value *(*stranger)(void *ctx, td_trace *t, td_tensor *x), void *ctx,
+                       td_trace **out) TD_MUST_CHECK;
+td_ir_graph *td_trace_graph(const td_trace *t); /* borrowed, unfinished */
+/* ENOMEM, or what td_trace_refuse was told first. */
+td_status td_trace_status(const td_trace *t) TD_MUST_CHECK;
+void td_trace_refuse(td_trace *t, const char *why);
+/* A call of `op` that has run becomes a node. */
+void td_trace_add_call(td_trace *t, const td_op *op, td_call *call);
+/* From here on the tensor, which is held, is that value. */
+void td_trace_name(td_trace *t, td_tensor *x, td_ir_value *value);
+/* What a tensor is now; NULL: out of memory, or the stranger's answer. */
+td_ir_value *td_trace_value(td_trace *t, td_tensor *x);
+/* The tensor that is that value now, borrowed; NULL: none. */
+td_tensor *td_trace_tensor(const td_trace *t, const td_ir_value *value);
+/* What the first tensor is that was seen on the same elements as x; NULL: none was. */
+td_ir_value *td_trace_value_like(const td_trace *t, const td_tensor *x);
 
 #endif

@@ -5,6 +5,7 @@
  * The other operators on whole rows (index_select, take, embedding, index_add) are one of the two.
  */
 #include "engine/ops/index/index.h"
+#include "engine/ops/element_checks.h"
 
 #include "engine/ops/make/copy.h"
 #include "engine/ops/quantized/quantized.h"
@@ -221,7 +222,7 @@ td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values, bool a
     td_status status = open_masks(x, indices, &o);
     if (status)
         return status;
-    if (!td_has_elements(x) && names_masks(indices)) /* how many places they name is unknown */
+    if (names_masks(indices) && !td_may_look(x)) /* how many places they name is unknown */
         goto done;
     TD_TRY(normalize(o.x, o.indices, &list));
     if (values->ndim == 0)

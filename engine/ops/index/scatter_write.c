@@ -1,5 +1,6 @@
 /* scatter_write.c: scatter_reduce, index_reduce, index_put, put, masked_scatter, take_along_dim and
  * argwhere: composites of scatter, gather and indexing with tensors (gather.c, index.c). */
+#include "engine/ops/element_checks.h"
 #include "engine/ops/index/index.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/rule_helpers.h"
@@ -224,7 +225,7 @@ static td_status run_masked_scatter(td_call *call) {
     TD_TRY(TD_APPLY(&wide, expand, TD_T(mask), TD_INTS(ndim, sizes)));
     TD_TRY(TD_APPLY(&y, expand, TD_T(x), TD_INTS(ndim, sizes)));
     TD_TRY(TD_APPLY(&count, count_nonzero, TD_T(wide)));
-    if (!td_has_elements(x)) {
+    if (!td_may_look(x)) {
         call->out[0] = td_retain(y);
         TD_STEP(&call->out[0], clone, TD_T(y));
         goto done;

@@ -1,5 +1,6 @@
 /* matrices.c: functions of matrices that are composed of products and solutions, and matrices made
  * of vectors. Decompositions are linalg.c's. */
+#include "engine/ops/element_checks.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ static td_status count_halvings(td_tensor *a, int *count) {
     double most = 0;
     td_status status = TD_OK;
     *count = 0;
-    if (!td_has_elements(a))
+    if (!td_may_look(a))
         return TD_OK;
     TD_TRY(TD_APPLY(&norm, detach, TD_T(a)));
     TD_STEP(&norm, abs, TD_T(norm));

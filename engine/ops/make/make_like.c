@@ -1,6 +1,7 @@
 /* make_like.c: more ways to make tensors: new_zeros and its kin, of another tensor's dtype and
  * device; empty_strided; logspace and vander; and the windows of signal processing. */
 #include "engine/core/modes.h"
+#include "engine/ops/element_checks.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/rule_helpers.h"
@@ -195,7 +196,7 @@ static td_status read_bound(td_value v, td_dtype dtype, td_value *bound) {
     td_status status = TD_OK;
     if (v.kind == TD_KIND_TENSOR && v.tensor->ndim)
         return td_fail(TD_ESHAPE, "start and end must be numbers or tensors of 0 dims");
-    if (v.kind == TD_KIND_TENSOR && td_has_elements(v.tensor))
+    if (v.kind == TD_KIND_TENSOR && td_may_look(v.tensor))
         status = td_tensor_item(v.tensor, &number);
     *bound = TD_F(td_dtype_is_float(dtype) ? number : trunc(number));
     return status;

@@ -1,5 +1,6 @@
 /* ctc.c: connectionist temporal classification, a loss over all alignments of a sequence of classes
  * with a longer one of scores. Knows shapes and lengths; the device knows the sums. */
+#include "engine/ops/element_checks.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/rule_helpers.h"
 
@@ -76,7 +77,7 @@ static td_status longest(const td_tensor *lengths, int64_t *width) {
     td_tensor *most = NULL;
     td_status status = TD_OK;
     *width = 0;
-    if (lengths->numel == 0 || !td_has_elements(lengths))
+    if (lengths->numel == 0 || !td_may_look(lengths))
         return TD_OK;
     status = TD_APPLY(&most, amax, TD_T((td_tensor *)lengths));
     if (status == TD_OK)

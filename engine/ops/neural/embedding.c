@@ -145,7 +145,7 @@ static td_status largest(const td_value *a, td_tensor *flat, td_tensor *bag, int
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&place, places_in_bags, TD_T(bag)));
     TD_TRY(TD_APPLY(&most, amax, TD_T(place)));
-    if (td_has_elements(most))
+    if (td_may_look(most))
         TD_TRY(td_tensor_item_int(most, &longest));
     status = TD_APPLY(out, bag_largest, a[WEIGHT], TD_T(flat), TD_T(bag), TD_T(place), TD_I(bags),
                       TD_I(longest + 1), TD_I(padding), a[BY_FREQ]);

@@ -1,5 +1,6 @@
 /* meshgrid.c: broadcast_tensors, meshgrid, cartesian_prod and combinations. */
 #include "engine/core/memory.h"
+#include "engine/ops/element_checks.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <string.h>
@@ -110,7 +111,7 @@ static td_status rising_places(int64_t n, int r, bool stay, td_device device, td
     td_tensor *line = NULL, *lines[TD_MAX_DIMS], *rows = NULL, *parts[3] = {NULL, NULL, NULL};
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&line, arange, TD_I(n), TD_NIL, TD_I(1), TD_NIL, TD_DEVICE(device)));
-    if (!td_has_elements(line)) {
+    if (!td_may_look(line)) {
         int64_t sizes[2] = {0, r};
         TD_TRY(count_rising(n, r, stay, &sizes[0]));
         TD_TRY(td_tensor_empty(TD_I64, device, 2, sizes, out));

@@ -1,0 +1,608 @@
+/* gradient.c: calls of graphs that are recorded as one node, and backward through that node.
+ *
+ * The node's results are the outputs that have a history, and behind them what is kept for backward
+ * and has one: nobody sees these, but where backward is recorded gradients flow into them.
+ */
+#include "engine/script/gradient.h"
+
+#include "engine/autograd/function.h"
+#include "engine/core/memory.h"
+#include "engine/ops/language/expression.h"
+#include "engine/script/gradient_split.h"
+#include "engine/script/passes/passes.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { MOST_VARIANTS = 32 };
+
+/* Backward for one choice of gradients that come in and gradients that are wanted. One that is to
+ * be recorded itself is neither rewritten nor fused. */
+typedef struct variant {
+    struct variant *next;
+    td_script *script; /* NULL: no gradient comes out */
+    bool recorded;
+    bool strict;  /* reads strides: gradients come in row-major, as their stand-ins did */
+    bool *comes;  /* by result of the node */
+    bool *wanted; /* by input of the node; those of which there is one, which is 0 otherwise */
+    bool *gives;  /* likewise: an output of the script */
+} variant;
+
+/* What an output is. */
+typedef struct output {
+    int result; /* of the node; -1: it has no history of the node's */
+    int input;  /* it is this input; -1: none */
+} output;
+
+struct td_gradient {
+    atomic_int refs;
+    td_script *whole;   /* as it was given */
+    td_script *forward; /* gives the outputs, then what is kept and was made */
+    int ninputs, noutputs, ncaptured, nkept, nmade, nresults;
+    td_value *inputs;     /* numbers, and stand-ins of tensors, which are owned */
+    bool *wanted;         /* by input */
+    td_tensor **captured; /* owned */
+    output *outputs;
+    td_kept *kept;
+    int *results;         /* of the node: numbers of values (gradient_record.h) */
+    int *places;          /* of the node's results: among what forward gives */
+    pthread_mutex_t lock; /* of the list of variants, which only grows */
+    variant *variants;
+    int nvariants;
+};
+
+static td_status no_memory(void) {
+    return td_fail(TD_ENOMEM, "out of memory for a gradient");
+}
+
+static void *alloc(int n, size_t size) {
+    return td_calloc((size_t)(n ? n : 1), size);
+}
+
+/* ---- graphs to scripts ---- */
+
+static td_status make_script(td_ir_graph *g, bool recorded, td_script **out) {
+    td_status status = recorded ? TD_OK : td_passes_run(g, NULL, NULL);
+    return status ? status : td_script_new(g, out);
+}
+
+/* ---- variants ---- */
+
+static void free_variant(variant *v) {
+    if (!v)
+        return;
+    td_script_release(v->script);
+    td_free(v->comes);
+    td_free(v->wanted);
+    td_free(v->gives);
+    td_free(v);
+}
+
+static variant *new_variant(const td_gradient *d, const bool *comes, const bool *wanted,
+                            bool recorded) {
+    int n = d->ninputs + d->ncaptured;
+    variant *v = td_calloc(1, sizeof *v);
+    if (!v)
+        return NULL;
+    v->recorded = recorded;
+    v->comes = alloc(d->nresults, sizeof *v->comes);
+    v->wanted = alloc(n, sizeof *v->wanted);
+    v->gives = alloc(n, sizeof *v->gives);
+    if (!v->comes || !v->wanted || !v->gives) {
+        free_variant(v);
+        return NULL;
+    }
+    memcpy(v->comes, comes, (size_t)d->nresults);
+    memcpy(v->wanted, wanted, (size_t)n);
+    return v;
+}
+
+/* Does a graph call what works for some strides alone? */
+static bool reads_strides(const td_ir_graph *g) {
+    for (const td_ir_node *node = g->block->first; node; node = node->next)
+        if (node->op == TD_OP(view) || node->op == TD_OP(as_strided))
+            return true;
+    return false;
+}
+
+/* The backward part of a joint graph, which may lose gradients that nobody wants. */
+static td_status fill_variant(const td_gradient *d, td_joint *joint, variant *v) {
+    td_ir_graph *g = NULL;
+    bool any = false;
+    for (int k = 0; k < d->ninputs + d->ncaptured; k++) {
+        if (!v->wanted[k])
+            joint->gradients[k] = NULL;
+        any |= v->gives[k] = joint->gradients[k] != NULL;
+    }
+    if (!any)
+        return TD_OK;
+    td_status status = td_split_backward(joint, d->nkept, d->kept, &g);
+    v->strict = status == TD_OK && reads_strides(g);
+    if (status == TD_OK)
+        status = make_script(g, v->recorded, &v->script);
+    td_ir_graph_release(g);
+    return status;
+}
+
+/* Derive backward for another choice than the usual one. */
+static td_status derive(const td_gradient *d, const bool *comes, const bool *wanted, bool recorded,
+                        variant **out) {
+    td_joint joint = {0};
+    variant *v = new_variant(d, comes, wanted, recorded);
+    int *ends = alloc(d->nresults, sizeof *ends);
+    td_joint_request request = {.script = d->whole,
+                                .inputs = d->inputs,
+                                .wanted = d->wanted,
+                                .ncaptured = d->ncaptured,
+                                .captured = d->captured,
+                                .ends = ends,
+                                .recorded = recorded};
+    td_status status = v && ends ? TD_OK : no_memory();
+    for (int k = 0; k < d->nresults && status == TD_OK; k++)
+        if (comes[k])
+            ends[request.nends++] = d->results[k];
+    if (status == TD_OK)
+        status = td_joint_record(&request, &joint);
+    if (status == TD_OK && joint.ncaptured != d->ncaptured)
+        status = td_fail(TD_EINTERNAL, "a graph holds other tensors than it did");
+    if (status == TD_OK)
+        status = fill_variant(d, &joint, v);
+    td_joint_clear(&joint);
+    td_free(ends);
+    if (status)
+        free_variant(v);
+    *out = status ? NULL : v;
+    return status;
+}
+
+static variant *find_variant(td_gradient *d, const bool *comes, const bool *wanted, bool recorded) {
+    size_t n = (size_t)(d->ninputs + d->ncaptured);
+    pthread_mutex_lock(&d->lock);
+    variant *v = d->variants;
+    while (v && (v->recorded != recorded || memcmp(v->comes, comes, (size_t)d->nresults) ||
+                 memcmp(v->wanted, wanted, n)))
+        v = v->next;
+    pthread_mutex_unlock(&d->lock);
+    return v;
+}
+
+/* It stays as long as the gradient, unless there are too many: then *own is to be freed. */
+static td_status get_variant(td_gradient *d, const bool *comes, const bool *wanted, variant **out,
+                             variant **own) {
+    bool recorded = td_is_recording();
+    *own = NULL;
+    *out = find_variant(d, comes, wanted, recorded);
+    if (*out)
+        return TD_OK;
+    td_status status = derive(d, comes, wanted, recorded, out);
+    if (status)
+        return status;
+    pthread_mutex_lock(&d->lock);
+    if (d->nvariants < MOST_VARIANTS) {
+        (*out)->next = d->variants;
+        d->variants = *out;
+        d->nvariants++;
+    } else {
+        *own = *out;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return TD_OK;
+}
+
+/* ---- backward ---- */
+
+/* The gradients that come in and what is kept: new references, with a history where backward is
+ * recorded. */
+static td_status fill_inputs(const td_gradient *d, const variant *v, td_function *f,
+                             td_tensor *const *gout, td_value *inputs) {
+    td_status status = TD_OK;
+    td_tensor *x;
+    int n = 0;
+    for (int k = 0; k < d->nresults && status == TD_OK; k++) {
+        if (!gout[k])
+            continue;
+        x = NULL;
+        if (v->strict && !gout[k]->contiguous)
+            status = TD_APPLY(&x, contiguous, TD_T(gout[k]));
+        else
+            x = td_retain(gout[k]);
+        inputs[n++] = td_tensor_or_nil(x);
+    }
+    for (int k = 0; k < d->nkept && status == TD_OK; k++) {
+        status = td_function_saved(f, k, &x);
+        inputs[n++] = td_tensor_or_nil(x);
+    }
+    return status;
+}
+
+static td_status run_variant(const td_gradient *d, const variant *v, td_function *f,
+                             td_tensor *const *gout, td_tensor **in) {
+    const td_ir_block *block = td_script_graph(v->script)->block;
+    td_value *inputs = alloc(block->ninputs, sizeof *inputs);
+    td_value *outputs = alloc(block->noutputs, sizeof *outputs);
+    td_status status = inputs && outputs ? TD_OK : no_memory();
+    int n = 0;
+    if (status == TD_OK)
+        status = fill_inputs(d, v, f, gout, inputs);
+    if (status == TD_OK)
+        status = td_script_run(v->script, inputs, outputs);
+    for (int k = 0; k < d->ninputs + d->ncaptured && status == TD_OK; k++)
+        if (v->gives[k])
+            in[k] = outputs[n++].tensor;
+    for (int k = 0; k < block->ninputs && inputs; k++)
+        td_release(td_arg_tensor(inputs[k]));
+    td_free(inputs);
+    td_free(outputs);
+    return status;
+}
+
+static td_status backward(td_function *f, void *data, td_tensor *const *gout, td_tensor **in) {
+    td_gradient *d = data;
+    variant *v = NULL, *own = NULL;
+    int n = d->ninputs + d->ncaptured;
+    bool *comes = alloc(d->nresults, sizeof *comes), *wanted = alloc(n, sizeof *wanted);
+    td_status status = comes && wanted ? TD_OK : no_memory();
+    for (int k = 0; k < d->nresults && status == TD_OK; k++)
+        comes[k] = gout[k] != NULL;
+    for (int k = 0; k < n && status == TD_OK; k++)
+        wanted[k] = td_function_wants(f, k);
+    if (status == TD_OK)
+        status = get_variant(d, comes, wanted, &v, &own);
+    if (status == TD_OK && v->script)
+        status = run_variant(d, v, f, gout, in);
+    free_variant(own);
+    td_free(comes);
+    td_free(wanted);
+    return status;
+}
+
+static void destroy(void *data) {
+    td_gradient_release(data);
+}
+
+static const td_function_class node_class = {"ScriptFunctionBackward", backward, destroy};
+
+/* ---- birth and death ---- */
+
+static bool is_like(const td_tensor *x, const td_tensor *like) {
+    return x->dtype == like->dtype && x->layout == TD_STRIDED &&
+           td_device_same(td_tensor_device(x), td_device_real(td_tensor_device(like))) &&
+           td_tensor_same_shape(x, like) &&
+           !memcmp(x->strides, like->strides, sizeof *x->strides * x->ndim);
+}
+
+static td_status stand_in(const td_tensor *x, td_tensor **out) {
+    td_storage *storage;
+    td_device device = td_tensor_device(x);
+    if (x->layout != TD_STRIDED || device.type == TD_META)
+        return td_fail(TD_ETYPE, "a graph has a gradient for strided tensors that have elements");
+    td_status status = td_storage_empty(td_device_stand_in(device), x->storage->bytes, &storage);
+    if (status)
+        return status;
+    status = td_tensor_over(x, storage, out);
+    td_storage_release(storage);
+    return status;
+}
+
+static td_status copy_inputs(td_gradient *d, const td_value *inputs) {
+    const uint32_t plain = 1u << TD_KIND_NIL | 1u << TD_KIND_TENSOR | 1u << TD_KIND_INT |
+                           1u << TD_KIND_FLOAT | 1u << TD_KIND_BOOL | 1u << TD_KIND_DTYPE |
+                           1u << TD_KIND_DEVICE;
+    for (int k = 0; k < d->ninputs; k++) {
+        td_tensor *made;
+        if (inputs[k].kind > TD_KIND_FLOATS || !(plain >> inputs[k].kind & 1))
+            return td_fail(TD_EVALUE, "input %d is a list", k + 1);
+        d->inputs[k] = inputs[k];
+        if (inputs[k].kind != TD_KIND_TENSOR)
+            continue;
+        d->inputs[k] = TD_NIL;
+        td_status status = stand_in(inputs[k].tensor, &made);
+        if (status)
+            return status;
+        d->inputs[k] = TD_T(made);
+        d->wanted[k] = td_is_followed(inputs[k].tensor);
+    }
+    return TD_OK;
+}
+
+/* The results of the node: the ends that the joint graph has, then what is kept and has a history;
+ * and where forward gives them. */
+static void find_results(td_gradient *d, const td_joint *joint) {
+    int made = d->noutputs;
+    for (int k = 0; k < joint->nends; k++) {
+        d->results[d->nresults] = joint->ends[k];
+        for (int o = d->noutputs - 1; o >= 0; o--)
+            if (td_joint_number(joint, joint->outputs[o]) == joint->ends[k])
+                d->places[d->nresults] = o;
+        d->nresults++;
+    }
+    for (int k = 0; k < d->nkept; k++) {
+        if (d->kept[k].from != TD_KEPT_MADE)
+            continue;
+        bool known = td_joint_value(joint, d->kept[k].number)->type->requires_grad != 1;
+        for (int r = 0; r < d->nresults; r++)
+            known |= d->results[r] == d->kept[k].number;
+        if (!known) {
+            d->results[d->nresults] = d->kept[k].number;
+            d->places[d->nresults++] = made;
+        }
+        made++;
+    }
+    d->nmade = made - d->noutputs;
+}
+
+static void find_outputs(td_gradient *d, const td_joint *joint) {
+    for (int k = 0; k < d->noutputs; k++) {
+        int number = td_joint_number(joint, joint->outputs[k]);
+        d->outputs[k] = (output){-1, -1};
+        for (int r = 0; r < joint->nends; r++)
+            if (number >= 0 && d->results[r] == number && joint->differentiable[k])
+                d->outputs[k].result = r;
+        for (int i = 0; i < d->ninputs; i++)
+            if (joint->outputs[k] == joint->graph->block->inputs[i])
+                d->outputs[k].input = i;
+    }
+}
+
+/* Inputs that share memory would have to go on to do so wherever backward is derived again. */
+static td_status check_shared(const td_joint *joint, const td_value *inputs) {
+    for (int k = 0; k < joint->ninputs && joint->writes; k++)
+        for (int j = 0; j < k; j++) {
+            const td_tensor *x = td_arg_tensor(inputs[k]), *y = td_arg_tensor(inputs[j]);
+            if (x && y && x->storage == y->storage)
+                return td_fail(TD_EVALUE, "inputs share memory, and the graph writes in place");
+        }
+    return TD_OK;
+}
+
+/* From the joint graph: what is kept, the forward script and the usual variant of backward. */
+static td_status take_apart(td_gradient *d, td_joint *joint) {
+    td_ir_graph *g = NULL;
+    td_status status = td_split_choose(joint, &d->nkept, &d->kept);
+    if (status)
+        return status;
+    d->captured = alloc(joint->ncaptured, sizeof *d->captured);
+    if (!d->captured)
+        return no_memory();
+    d->ncaptured = joint->ncaptured;
+    for (int k = 0; k < d->ncaptured; k++)
+        d->captured[k] = td_retain(joint->captured[k]);
+    int n = d->ninputs + d->ncaptured, most = joint->nends + d->nkept;
+    bool *comes = alloc(most, sizeof *comes), *wanted = alloc(n, sizeof *wanted);
+    d->outputs = alloc(d->noutputs, sizeof *d->outputs);
+    d->results = alloc(most, sizeof *d->results);
+    d->places = alloc(most, sizeof *d->places);
+    if (!comes || !wanted || !d->outputs || !d->results || !d->places)
+        TD_TRY(no_memory());
+    find_results(d, joint);
+    find_outputs(d, joint);
+    TD_TRY(td_split_forward(joint, d->nkept, d->kept, &g));
+    TD_TRY(make_script(g, false, &d->forward));
+    memset(comes, true, (size_t)joint->nends); /* nothing comes for what is kept */
+    memcpy(wanted, d->wanted, (size_t)d->ninputs);
+    memset(wanted + d->ninputs, true, (size_t)d->ncaptured);
+    d->variants = new_variant(d, comes, wanted, false);
+    if (!d->variants)
+        TD_TRY(no_memory());
+    d->nvariants = 1;
+    TD_TRY(fill_variant(d, joint, d->variants));
+done:
+    td_ir_graph_release(g);
+    td_free(comes);
+    td_free(wanted);
+    return status;
+}
+
+/* What a call does besides computing would be done when the gradient is derived, and not by what is
+ * derived. */
+static td_status check_kinds(const td_ir_block *block) {
+    td_status status = TD_OK;
+    for (const td_ir_node *node = block->first; node && status == TD_OK; node = node->next) {
+        if (node->kind == TD_IR_PRINT || node->kind == TD_IR_HOST_CALL || node->kind == TD_IR_FORK)
+            return td_fail(TD_EVALUE, "the graph prints, forks or calls its host");
+        for (int b = 0; b < node->nblocks && status == TD_OK; b++)
+            status = check_kinds(node->blocks[b]);
+        if (node->subgraph && node->subgraph != block->graph && status == TD_OK)
+            status = check_kinds(node->subgraph->block);
+    }
+    return status;
+}
+
+td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **out) {
+    const td_ir_block *block = td_script_graph(s)->block;
+    td_joint joint = {0};
+    td_status status = TD_OK;
+    *out = NULL;
+    td_gradient *d = td_calloc(1, sizeof *d);
+    if (!d)
+        return no_memory();
+    atomic_init(&d->refs, 1);
+    pthread_mutex_init(&d->lock, NULL);
+    d->whole = td_script_retain(s);
+    d->ninputs = block->ninputs;
+    d->noutputs = block->noutputs;
+    d->inputs = alloc(d->ninputs, sizeof *d->inputs);
+    d->wanted = alloc(d->ninputs, sizeof *d->wanted);
+    if (!d->inputs || !d->wanted)
+        TD_TRY(no_memory());
+    TD_TRY(check_kinds(block));
+    TD_TRY(copy_inputs(d, inputs));
+    td_joint_request request = {.script = s, .inputs = inputs, .wanted = d->wanted, .nends = -1};
+    TD_TRY(td_joint_record(&request, &joint));
+    TD_TRY(check_shared(&joint, inputs));
+    if (!joint.nends)
+        TD_TRY(td_fail(TD_EVALUE, "no output has a gradient"));
+    TD_TRY(take_apart(d, &joint));
+    *out = d;
+done:
+    td_joint_clear(&joint);
+    if (status)
+        td_gradient_release(d);
+    return status;
+}
+
+td_gradient *td_gradient_retain(td_gradient *d) {
+    if (d)
+        atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
+    return d;
+}
+
+void td_gradient_release(td_gradient *d) {
+    if (!d || !td_was_last(&d->refs))
+        return;
+    for (variant *v = d->variants, *next; v; v = next) {
+        next = v->next;
+        free_variant(v);
+    }
+    for (int k = 0; k < d->ninputs && d->inputs; k++)
+        td_release(td_arg_tensor(d->inputs[k]));
+    for (int k = 0; k < d->ncaptured; k++)
+        td_release(d->captured[k]);
+    td_script_release(d->whole);
+    td_script_release(d->forward);
+    td_free(d->inputs);
+    td_free(d->wanted);
+    td_free(d->captured);
+    td_free(d->outputs);
+    td_free(d->kept);
+    td_free(d->results);
+    td_free(d->places);
+    pthread_mutex_destroy(&d->lock);
+    td_free(d);
+}
+
+/* ---- calls ---- */
+
+/* 0 and -0 are not the same number here. */
+static bool same_number(td_value a, td_value b) {
+    if (a.kind == TD_KIND_FLOAT && b.kind == TD_KIND_FLOAT)
+        return !memcmp(&a.f, &b.f, sizeof a.f);
+    return a.kind == b.kind && td_value_equal(a, b);
+}
+
+bool td_gradient_fits(const td_gradient *d, const td_value *inputs) {
+    if (!td_is_recording() || td_modes_current.casting || td_modes_current.dispatcher)
+        return false;
+    for (int k = 0; k < d->ninputs; k++) {
+        const td_tensor *x = td_arg_tensor(inputs[k]), *like = td_arg_tensor(d->inputs[k]);
+        if (!x && !like ? !same_number(inputs[k], d->inputs[k])
+                        : !x || !like || !is_like(x, like) || td_is_followed(x) != d->wanted[k])
+            return false;
+    }
+    for (int k = 0; k < d->ncaptured; k++)
+        if (!td_is_followed(d->captured[k]))
+            return false;
+    return true;
+}
+
+/* Room for a call. */
+typedef struct room {
+    td_value *given;     /* by forward */
+    td_tensor **inputs;  /* of the node */
+    td_tensor **kept;    /* borrowed */
+    td_tensor **results; /* of the node, owned */
+} room;
+
+static td_status make_room(const td_gradient *d, room *r) {
+    r->given = alloc(d->noutputs + d->nmade, sizeof *r->given);
+    r->inputs = alloc(d->ninputs + d->ncaptured, sizeof *r->inputs);
+    r->kept = alloc(d->nkept, sizeof *r->kept);
+    r->results = alloc(d->nresults, sizeof *r->results);
+    return r->given && r->inputs && r->kept && r->results ? TD_OK : no_memory();
+}
+
+static void drop_room(const td_gradient *d, room *r) {
+    for (int k = 0; k < d->noutputs + d->nmade && r->given; k++)
+        td_script_drop(&r->given[k]);
+    for (int k = 0; k < d->nresults && r->results; k++)
+        td_release(r->results[k]);
+    td_free(r->given);
+    td_free(r->inputs);
+    td_free(r->kept);
+    td_free(r->results);
+}
+
+/* No call within is recorded. */
+static td_status run_forward(const td_gradient *d, const td_value *inputs, td_value *given) {
+    bool before = td_set_grad_enabled(false);
+    td_status status = td_script_run(d->forward, inputs, given);
+    td_set_grad_enabled(before);
+    return status;
+}
+
+static td_status save(const td_gradient *d, td_function *f, const td_value *inputs, room *r) {
+    int made = d->noutputs;
+    for (int k = 0; k < d->nkept; k++) {
+        const td_kept *kept = &d->kept[k];
+        r->kept[k] = kept->from == TD_KEPT_INPUT      ? td_arg_tensor(inputs[kept->number])
+                     : kept->from == TD_KEPT_CAPTURED ? d->captured[kept->number]
+                     : kept->from == TD_KEPT_CONSTANT ? kept->tensor
+                                                      : td_arg_tensor(r->given[made++]);
+    }
+    return td_function_save(f, d->nkept, r->kept);
+}
+
+/* Outputs are what forward gives, with the node's history where they have one. */
+static void fill_outputs(const td_gradient *d, const td_value *inputs, room *r, td_value *outputs) {
+    for (int k = 0; k < d->noutputs; k++) {
+        const output *o = &d->outputs[k];
+        if (o->result >= 0) {
+            outputs[k] = TD_T(td_retain(r->results[o->result]));
+        } else if (o->input >= 0 && inputs[o->input].kind == TD_KIND_TENSOR) {
+            outputs[k] = TD_T(td_retain(inputs[o->input].tensor));
+        } else {
+            outputs[k] = r->given[k];
+            r->given[k] = TD_NIL;
+        }
+    }
+}
+
+td_status td_gradient_call(td_gradient *d, const td_value *inputs, td_value *outputs) {
+    room r = {0};
+    td_function *f = NULL;
+    for (int k = 0; k < d->noutputs; k++)
+        outputs[k] = TD_NIL;
+    td_status status = make_room(d, &r);
+    for (int k = 0; k < d->ninputs && status == TD_OK; k++)
+        r.inputs[k] = td_arg_tensor(inputs[k]);
+    for (int k = 0; k < d->ncaptured && status == TD_OK; k++)
+        r.inputs[d->ninputs + k] = d->captured[k];
+    if (status == TD_OK)
+        status = td_function_begin(&node_class, td_gradient_retain(d), d->ninputs + d->ncaptured,
+                                   r.inputs, &f);
+    if (status)
+        goto done;
+    td_function_set_materialize(f, false);
+    status = run_forward(d, inputs, r.given);
+    if (status == TD_OK)
+        status = save(d, f, inputs, &r);
+    if (status) {
+        td_function_drop(f);
+        goto done;
+    }
+    for (int k = 0; k < d->nresults; k++)
+        r.results[k] = td_retain(td_arg_tensor(r.given[d->places[k]]));
+    status = td_function_end(f, d->nresults, r.results);
+    if (status == TD_OK)
+        fill_outputs(d, inputs, &r, outputs);
+done:
+    drop_room(d, &r);
+    return status;
+}
+
+/* ---- what runs ---- */
+
+const td_ir_graph *td_gradient_forward(const td_gradient *d) {
+    return td_script_graph(d->forward);
+}
+
+const td_ir_graph *td_gradient_backward(const td_gradient *d) {
+    const variant *first = d->variants;
+    while (first->next) /* the usual one was the first */
+        first = first->next;
+    return first->script ? td_script_graph(first->script) : NULL;
+}
+
+int td_gradient_nkept(const td_gradient *d) {
+    return d->nmade;
+}

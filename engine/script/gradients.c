@@ -1,0 +1,206 @@
+/* gradients.c: finds the gradient that fits a call, and derives one where it is worth it. Entries
+ * are only added, so what is found is found without a lock. */
+#include "engine/script/gradients.h"
+
+#include "engine/autograd/autograd.h"
+#include "engine/core/memory.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_SEEN = 16 }; /* kinds of inputs that are remembered without a gradient */
+
+struct td_gradients {
+    td_script *script;
+    td_tensor **held; /* constants of the graph that may require grad; borrowed from it */
+    int nheld;
+    _Atomic(td_gradient *) entries[TD_GRADIENTS_MOST];
+    atomic_int n;
+    pthread_mutex_t lock; /* of all below, and of adding entries */
+    uint64_t seen[MOST_SEEN], refused[MOST_SEEN];
+    int nseen, nrefused; /* ever; the last MOST_SEEN are there */
+    char why[200];
+};
+
+/* ---- tensors that a graph holds ---- */
+
+static bool is_held(const td_ir_node *node) {
+    const td_tensor *x = node->kind == TD_IR_CONSTANT ? td_arg_tensor(node->constant) : NULL;
+    return x && td_dtype_is_float((td_dtype)x->dtype);
+}
+
+/* Those in a block; counted, or put into a list. */
+static int find_held(const td_ir_block *block, td_tensor **list) {
+    int n = 0;
+    for (const td_ir_node *node = block->first; node; node = node->next) {
+        if (is_held(node)) {
+            if (list)
+                list[n] = node->constant.tensor;
+            n++;
+        }
+        for (int b = 0; b < node->nblocks; b++)
+            n += find_held(node->blocks[b], list ? list + n : NULL);
+        if (node->subgraph && node->subgraph != block->graph)
+            n += find_held(node->subgraph->block, list ? list + n : NULL);
+    }
+    return n;
+}
+
+td_status td_gradients_new(td_script *s, td_gradients **out) {
+    const td_ir_block *block = td_script_graph(s)->block;
+    int n = find_held(block, NULL);
+    *out = NULL;
+    td_gradients *all = td_calloc(1, sizeof *all);
+    td_tensor **held = td_calloc((size_t)n + 1, sizeof *held);
+    if (!all || !held) {
+        td_free(all);
+        td_free(held);
+        return td_fail(TD_ENOMEM, "out of memory for gradients");
+    }
+    all->script = td_script_retain(s);
+    all->held = held;
+    all->nheld = find_held(block, held);
+    pthread_mutex_init(&all->lock, NULL);
+    *out = all;
+    return TD_OK;
+}
+
+void td_gradients_free(td_gradients *all) {
+    if (!all)
+        return;
+    for (int k = 0; k < td_gradients_count(all); k++)
+        td_gradient_release(atomic_load(&all->entries[k]));
+    pthread_mutex_destroy(&all->lock);
+    td_script_release(all->script);
+    td_free(all->held);
+    td_free(all);
+}
+
+/* ---- kinds of inputs ---- */
+
+static uint64_t mix(uint64_t h, uint64_t word) {
+    return (h ^ word) * 0x9E3779B97F4A7C15u + (h >> 29);
+}
+
+static uint64_t digest_tensor(uint64_t h, const td_tensor *x) {
+    h = mix(h, x->dtype | (uint64_t)x->ndim << 8 | (uint64_t)td_is_followed(x) << 16 |
+                   (uint64_t)x->layout << 24 | (uint64_t)td_tensor_device(x).type << 32);
+    for (int d = 0; d < x->ndim; d++)
+        h = mix(mix(h, (uint64_t)x->sizes[d]), (uint64_t)x->strides[d]);
+    return h;
+}
+
+/* Inputs of one kind have one digest; two kinds that have the same cost a derivation too early. */
+static uint64_t digest(const td_gradients *all, const td_value *inputs) {
+    int n = td_script_graph(all->script)->block->ninputs;
+    uint64_t h = 1;
+    for (int k = 0; k < n; k++) {
+        h = mix(h, inputs[k].kind);
+        if (inputs[k].kind == TD_KIND_TENSOR)
+            h = digest_tensor(h, inputs[k].tensor);
+        else if (inputs[k].kind == TD_KIND_BOOL)
+            h = mix(h, inputs[k].b);
+        else if (inputs[k].kind == TD_KIND_INT || inputs[k].kind == TD_KIND_FLOAT)
+            h = mix(h, (uint64_t)inputs[k].i);
+    }
+    for (int k = 0; k < all->nheld; k++)
+        h = mix(h, td_is_followed(all->held[k]));
+    return h;
+}
+
+static bool holds(const uint64_t *list, int n, uint64_t h) {
+    for (int k = 0; k < n && k < MOST_SEEN; k++)
+        if (list[k] == h)
+            return true;
+    return false;
+}
+
+/* ---- calls ---- */
+
+static bool is_recorded(const td_gradients *all, const td_value *inputs) {
+    int n = td_script_graph(all->script)->block->ninputs;
+    if (!td_is_recording() || td_modes_current.casting || td_modes_current.dispatcher)
+        return false;
+    for (int k = 0; k < n; k++)
+        if (inputs[k].kind == TD_KIND_TENSOR && td_is_followed(inputs[k].tensor))
+            return true;
+    for (int k = 0; k < all->nheld; k++)
+        if (td_is_followed(all->held[k]))
+            return true;
+    return false;
+}
+
+static td_gradient *find(const td_gradients *all, const td_value *inputs) {
+    for (int k = 0; k < td_gradients_count(all); k++) {
+        td_gradient *d = atomic_load_explicit(&all->entries[k], memory_order_acquire);
+        if (td_gradient_fits(d, inputs))
+            return d;
+    }
+    return NULL;
+}
+
+/* The first kind of inputs at once, others when they come again; what was refused is not tried
+ * again. */
+static bool is_worth_it(td_gradients *all, uint64_t h) {
+    if (holds(all->refused, all->nrefused, h) || td_gradients_count(all) == TD_GRADIENTS_MOST)
+        return false;
+    if (!td_gradients_count(all) || holds(all->seen, all->nseen, h))
+        return true;
+    all->seen[all->nseen++ % MOST_SEEN] = h;
+    return false;
+}
+
+/* A new entry, or NULL. Only want of memory is an error. */
+static td_status add(td_gradients *all, const td_value *inputs, td_gradient **out) {
+    uint64_t h = digest(all, inputs);
+    td_status status = TD_OK;
+    *out = find(all, inputs); /* another thread's by now? */
+    if (*out || !is_worth_it(all, h))
+        return TD_OK;
+    status = td_gradient_new(all->script, inputs, out);
+    if (status == TD_OK) {
+        atomic_store_explicit(&all->entries[td_gradients_count(all)], *out, memory_order_release);
+        atomic_fetch_add_explicit(&all->n, 1, memory_order_release);
+        return TD_OK;
+    }
+    if (status == TD_ENOMEM || status == TD_EINTR)
+        return status;
+    all->refused[all->nrefused++ % MOST_SEEN] = h;
+    snprintf(all->why, sizeof all->why, "%s", td_error_message());
+    return TD_OK;
+}
+
+td_status td_gradients_call(td_gradients *all, const td_value *inputs, td_value *outputs,
+                            bool *taken) {
+    *taken = false;
+    if (!is_recorded(all, inputs))
+        return TD_OK;
+    td_gradient *d = find(all, inputs);
+    if (!d) {
+        pthread_mutex_lock(&all->lock);
+        td_status status = add(all, inputs, &d);
+        pthread_mutex_unlock(&all->lock);
+        if (status)
+            return status;
+    }
+    *taken = d != NULL;
+    return d ? td_gradient_call(d, inputs, outputs) : TD_OK;
+}
+
+/* ---- what there is ---- */
+
+const char *td_gradients_why(td_gradients *all, char *buffer, size_t size) {
+    pthread_mutex_lock(&all->lock);
+    snprintf(buffer, size, "%s", all->why);
+    pthread_mutex_unlock(&all->lock);
+    return buffer;
+}
+
+int td_gradients_count(const td_gradients *all) {
+    return atomic_load_explicit(&all->n, memory_order_acquire);
+}
+
+const td_gradient *td_gradients_get(const td_gradients *all, int k) {
+    return atomic_load_explicit(&all->entries[k], memory_order_acquire);
+}
