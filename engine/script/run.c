@@ -336,8 +336,12 @@ static td_status run_group(const step *s, frame *f) {
     const td_script *group = s->script;
     for (int k = 0; k < s->ninputs; k++)
         inputs[k] = *td_frame_value(f, s->inputs[k]);
-    td_status status =
-        group->kernel ? td_script_kernel_run(group->kernel, inputs, outputs, &taken) : TD_OK;
+    td_status status = TD_OK;
+    if (TD_LIKELY(group->kernel != NULL)) {
+        status = td_script_kernel_run_alike(group->kernel, inputs, outputs, &taken);
+        if (status == TD_OK && !taken)
+            status = td_script_kernel_run(group->kernel, inputs, outputs, &taken);
+    }
     if (status == TD_OK && !taken)
         status = run_script(group, f->host, inputs, outputs, &f->placed);
     for (int k = 0; k < s->noutputs && status == TD_OK; k++)
