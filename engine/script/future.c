@@ -48,6 +48,7 @@ static pthread_cond_t came = PTHREAD_COND_INITIALIZER;  /* work */
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* some work */
 static future *first, *last;
 static int nthreads, nidle;
+static unsigned nended; /* pieces of work, modulo 2^32 */
 
 static _Thread_local int within; /* pieces of work that this thread is doing */
 
@@ -105,6 +106,7 @@ static void work_on(future *f) {
     f->message = message;
     f->value = value;
     f->state = DONE;
+    nended++;
     pthread_cond_broadcast(&ended);
     pthread_mutex_unlock(&lock);
     release(f);
@@ -208,32 +210,46 @@ td_status td_future_begin(const td_future_work *work, td_value *out) {
     return TD_OK;
 }
 
+/* Under `lock`. Until something ends, for a short while at most; did nothing? */
+static bool nothing_ends(void) {
+    struct timespec until = later(POLL_MS);
+    unsigned before = nended;
+    pthread_cond_timedwait(&ended, &lock, &until);
+    return nended == before;
+}
+
+/* Under `lock`: wait for f to end, or do it here where nobody has begun it. What waits for it on
+ * this thread already lies below on the stack, so from some depth on it is left to others as long
+ * as these get on. */
+static td_status wait_once(future *f) {
+    bool queued = f->state == QUEUED;
+    if (queued && within >= FEW_WITHIN) {
+        (void)call_thread(true);
+        queued = nothing_ends() && f->state == QUEUED;
+        if (queued && within >= MOST_WITHIN)
+            return td_fail(TD_EVALUE, "wait: forks wait for one another too deep");
+    }
+    if (queued) {
+        future *mine = take(f);
+        pthread_mutex_unlock(&lock);
+        work_on(mine);
+        pthread_mutex_lock(&lock);
+    } else if (f->state != DONE)
+        (void)nothing_ends();
+    return f->state != DONE ? td_interrupt_check() : TD_OK;
+}
+
 td_status td_future_wait(td_value v, td_value *out) {
     future *f = future_of(v);
     if (!f)
         return td_fail(TD_ETYPE, "wait: a future is expected");
+    td_status status = TD_OK;
     pthread_mutex_lock(&lock);
-    while (f->state != DONE) {
-        bool others = f->state == QUEUED && within >= FEW_WITHIN && call_thread(true);
-        if (f->state == QUEUED && !others && within >= MOST_WITHIN) {
-            pthread_mutex_unlock(&lock);
-            return td_fail(TD_EVALUE, "wait: forks wait for one another too deep");
-        }
-        future *mine = f->state == QUEUED && !others ? take(f) : NULL;
-        if (mine) {
-            pthread_mutex_unlock(&lock);
-            work_on(mine);
-            pthread_mutex_lock(&lock);
-            continue;
-        }
-        struct timespec until = later(POLL_MS);
-        pthread_cond_timedwait(&ended, &lock, &until);
-        if (f->state != DONE && td_interrupt_requested()) {
-            pthread_mutex_unlock(&lock);
-            return td_interrupted();
-        }
-    }
+    while (f->state != DONE && status == TD_OK)
+        status = wait_once(f);
     pthread_mutex_unlock(&lock);
+    if (status)
+        return status;
     if (f->status)
         return td_fail(f->status, "%s", f->message ? f->message : td_status_text(f->status));
     return td_value_copy(f->value, out);

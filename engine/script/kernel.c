@@ -252,7 +252,7 @@ static td_status run_plan(td_device device, void *plan) {
 td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs, td_value *outputs,
                                bool *taken) {
     td_operand operands[MOST_VALUES];
-    td_tensor *results[MOST_VALUES] = {NULL};
+    td_tensor *results[MOST_VALUES];
     shape whole;
     const td_tensor *model = td_modes_current.casting ? NULL : find_model(k->ninputs, inputs);
     *taken = model && find_shape(k, inputs, model, &whole);
@@ -260,6 +260,8 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
         return TD_OK;
     td_status status = TD_OK;
     td_device device = td_tensor_device(model);
+    for (int j = 0; j < k->noutputs; j++)
+        results[j] = NULL;
     for (int j = 0; j < k->noutputs && status == TD_OK; j++)
         status =
             td_tensor_empty((td_dtype)model->dtype, device, whole.ndim, whole.sizes, &results[j]);

@@ -64,6 +64,11 @@ static bool is_float(const td_ir_value *x) {
            td_dtype_is_float((td_dtype)x->type->dtype);
 }
 
+/* A tensor whose dtype is not known. */
+static bool is_unknown(const td_ir_value *x) {
+    return x->type->kind == TD_IR_TENSOR && x->type->dtype == TD_DTYPE_NONE;
+}
+
 /* The other argument of a binary operator that leaves its tensor as it is; NULL: none does. */
 static td_ir_value *unchanged(const td_ir_node *node) {
     td_ir_value *a = node->inputs[0], *b = node->inputs[1];
@@ -75,7 +80,7 @@ static td_ir_value *unchanged(const td_ir_node *node) {
     }
     if (!is_op(node, "add") && !is_op(node, "sub"))
         return NULL;
-    if (!is_number(node->inputs[2], 1))
+    if (!is_number(node->inputs[2], 1) || is_unknown(a) || is_unknown(b))
         return NULL;
     bool add = is_op(node, "add");
     double zero = is_float(a) && add ? -0.0 : 0.0; /* -0 + 0 is 0, -0 + -0 and -0 - 0 are -0 */

@@ -1,0 +1,280 @@
+/* scripted.c: functions made of graphs: a graph as it was written, and what it became for each kind
+ * of inputs.
+ *
+ * Specialisations form a list that only grows at its head, or has one replaced by a more general
+ * one; either is one atomic store. What was replaced is kept until the function dies, for a thread
+ * may run it, so readers take no lock. Makers take one.
+ */
+#include "engine/script/scripted.h"
+
+#include "engine/core/default_dtype.h"
+#include "engine/core/memory.h"
+#include "engine/core/modes.h"
+#include "engine/script/special.h"
+
+#include <string.h>
+#include <time.h>
+
+/* ---- finding one ---- */
+
+static uint64_t modes_now(void) {
+    const td_modes *m = &td_modes_current;
+    uint64_t key = (uint64_t)m->grad_disabled | (uint64_t)m->inference << 1 |
+                   (uint64_t)m->casting << 2 | (uint64_t)td_default_dtype() << 8 |
+                   (uint64_t)m->device.type << 16 | (uint64_t)(uint8_t)m->device.index << 24;
+    for (int k = 0; m->casting && k < TD_DEVICE_TYPES; k++)
+        key |= (uint64_t)(m->cast[k] & 31) << (32 + 5 * k);
+    return key;
+}
+
+static inline bool matches(const td_scripted *f, const td_special *s, const td_value *inputs) {
+    const int64_t *sizes = s->sizes;
+    for (int k = 0; k < f->nlooks; k++) {
+        const td_value *v = &inputs[f->looks[k]];
+        if (td_special_key(v) != s->keys[k])
+            return false;
+        if (v->kind != TD_KIND_TENSOR)
+            continue;
+        for (int d = 0; d < v->tensor->ndim; d++)
+            if (sizes[d] != v->tensor->sizes[d] && sizes[d] != TD_IR_UNKNOWN)
+                return false;
+        sizes += v->tensor->ndim;
+    }
+    return true;
+}
+
+static td_special *find(const td_scripted *f, uint64_t modes, const td_value *inputs) {
+    td_special *s = atomic_load_explicit(&f->first, memory_order_acquire);
+    for (; s; s = atomic_load_explicit(&s->next, memory_order_acquire))
+        if (s->modes == modes && matches(f, s, inputs))
+            return s;
+    return NULL;
+}
+
+/* ---- making one ---- */
+
+/* Of inputs of the same kinds and other sizes: what differs is not known any more. */
+static td_special *find_narrower(const td_scripted *f, td_special *wanted) {
+    td_special *s = atomic_load_explicit(&f->first, memory_order_relaxed);
+    for (; s; s = atomic_load_explicit(&s->next, memory_order_relaxed)) {
+        if (s->modes != wanted->modes ||
+            memcmp(s->keys, wanted->keys, sizeof *s->keys * (size_t)f->nlooks) != 0)
+            continue;
+        for (int k = 0; k < s->nsizes; k++)
+            if (s->sizes[k] != wanted->sizes[k])
+                wanted->sizes[k] = TD_IR_UNKNOWN;
+        return s;
+    }
+    return NULL;
+}
+
+static int64_t clock_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* In place of `narrower`, or as the newest. */
+static void publish(td_scripted *f, td_special *s, td_special *narrower) {
+    s->made = f->made;
+    f->made = s;
+    if (!narrower) {
+        atomic_store_explicit(&s->next, atomic_load_explicit(&f->first, memory_order_relaxed),
+                              memory_order_relaxed);
+        atomic_store_explicit(&f->first, s, memory_order_release);
+        f->nspecials++;
+        return;
+    }
+    _Atomic(td_special *) *place = &f->first;
+    for (td_special *p; (p = atomic_load_explicit(place, memory_order_relaxed)) != narrower;)
+        place = &p->next;
+    atomic_store_explicit(&s->next, atomic_load_explicit(&narrower->next, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(place, s, memory_order_release);
+    narrower->replaced = true;
+}
+
+/* Under the lock. *out stays NULL where there are as many as there may be. */
+static td_status make(td_scripted *f, uint64_t modes, const td_value *inputs, td_special **out) {
+    *out = find(f, modes, inputs);
+    if (*out)
+        return TD_OK;
+    int64_t began = clock_ns();
+    td_special *s = td_special_new(f, modes, inputs);
+    if (!s)
+        return td_fail(TD_ENOMEM, "out of memory for a function");
+    td_special *narrower = find_narrower(f, s);
+    if (!narrower && f->nspecials == TD_SCRIPTED_MOST) {
+        f->full = true;
+        td_special_free(s);
+        return TD_OK;
+    }
+    td_status status = td_special_rewrite(f, s, inputs);
+    if (status) {
+        td_special_free(s);
+        return status;
+    }
+    s->ns = clock_ns() - began;
+    publish(f, s, narrower);
+    *out = s;
+    return TD_OK;
+}
+
+/* Are the inputs such as the graph takes? Only these are worth a specialisation. */
+static td_status check_inputs(const td_scripted *f, const td_value *inputs) {
+    const td_ir_block *block = f->graph->block;
+    for (int k = 0; k < f->nlooks; k++) {
+        const td_ir_value *input = block->inputs[f->looks[k]];
+        if (input->type->kind == TD_IR_TENSOR && inputs[f->looks[k]].kind != TD_KIND_TENSOR)
+            return td_fail(TD_ETYPE, "input %d (%s) is a tensor", f->looks[k] + 1, input->name);
+    }
+    return TD_OK;
+}
+
+static td_status make_locked(td_scripted *f, uint64_t modes, const td_value *inputs,
+                             td_special **out) {
+    *out = NULL;
+    td_status status = check_inputs(f, inputs);
+    if (status)
+        return status;
+    pthread_mutex_lock(&f->making);
+    status = make(f, modes, inputs, out);
+    pthread_mutex_unlock(&f->making);
+    return status;
+}
+
+/* The script that these inputs run: borrowed from the function. */
+static inline td_status choose(td_scripted *f, const td_value *inputs, const td_script **out) {
+    td_special *s = NULL;
+    *out = f->plain;
+    if (TD_UNLIKELY(td_modes_current.dispatcher ||
+                    atomic_load_explicit(&f->eager, memory_order_relaxed))) {
+        atomic_fetch_add_explicit(&f->plain_calls, 1, memory_order_relaxed);
+        return TD_OK;
+    }
+    uint64_t modes = modes_now();
+    s = find(f, modes, inputs);
+    td_status status = TD_LIKELY(s) ? TD_OK : make_locked(f, modes, inputs, &s);
+    if (TD_UNLIKELY(status))
+        return status;
+    atomic_fetch_add_explicit(s ? &s->calls : &f->plain_calls, 1, memory_order_relaxed);
+    *out = s ? s->script : f->plain;
+    return TD_OK;
+}
+
+/* ---- functions ---- */
+
+static bool has_tensors(const td_ir_block *block) {
+    for (const td_ir_node *node = block->first; node; node = node->next) {
+        if (node->kind == TD_IR_CONSTANT && node->constant.kind == TD_KIND_TENSOR)
+            return true;
+        if (node->subgraph && node->subgraph != block->graph && has_tensors(node->subgraph->block))
+            return true;
+        for (int b = 0; b < node->nblocks; b++)
+            if (has_tensors(node->blocks[b]))
+                return true;
+    }
+    return false;
+}
+
+td_status td_scripted_new(td_ir_graph *g, const char *name, td_scripted **out) {
+    td_scripted *f = td_calloc(1, sizeof *f);
+    *out = NULL;
+    if (!f)
+        return td_fail(TD_ENOMEM, "out of memory for a function");
+    atomic_init(&f->refs, 1);
+    pthread_mutex_init(&f->making, NULL);
+    f->graph = td_ir_graph_retain(g);
+    f->name = td_strdup(name ? name : "function");
+    f->looks = td_malloc(sizeof *f->looks * (size_t)(g->block->ninputs + 1));
+    td_status status = f->name && f->looks ? td_script_new(g, &f->plain)
+                                           : td_fail(TD_ENOMEM, "out of memory for a function");
+    if (status) {
+        td_scripted_release(f);
+        return status;
+    }
+    for (int k = 0; k < g->block->ninputs; k++) {
+        td_ir_type_kind kind = (td_ir_type_kind)g->block->inputs[k]->type->kind;
+        if (kind == TD_IR_TENSOR || kind == TD_IR_OPTIONAL || kind == TD_IR_ANY)
+            f->looks[f->nlooks++] = k;
+    }
+    f->has_tensors = has_tensors(g->block);
+    *out = f;
+    return TD_OK;
+}
+
+td_scripted *td_scripted_retain(td_scripted *f) {
+    if (f)
+        atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+    return f;
+}
+
+void td_scripted_release(td_scripted *f) {
+    if (!f || !td_was_last(&f->refs))
+        return;
+    for (td_special *s = f->made, *before; s; s = before) {
+        before = s->made;
+        td_special_free(s);
+    }
+    td_script_release(f->plain);
+    td_shared_host_release(f->host);
+    td_ir_graph_release(f->graph);
+    pthread_mutex_destroy(&f->making);
+    td_free(f->looks);
+    td_free(f->name);
+    td_free(f);
+}
+
+const td_ir_graph *td_scripted_graph(const td_scripted *f) {
+    return f->graph;
+}
+
+const char *td_scripted_name(const td_scripted *f) {
+    return f->name;
+}
+
+int td_scripted_ninputs(const td_scripted *f) {
+    return f->graph->block->ninputs;
+}
+
+int td_scripted_noutputs(const td_scripted *f) {
+    return f->graph->block->noutputs;
+}
+
+td_status td_scripted_set_host(td_scripted *f, const td_script_host *host) {
+    td_shared_host_release(f->host);
+    f->host = host ? td_shared_host_new(host) : NULL;
+    return host && !f->host ? td_fail(TD_ENOMEM, "out of memory for a host") : TD_OK;
+}
+
+void td_scripted_set_eager(td_scripted *f, bool eager) {
+    atomic_store_explicit(&f->eager, eager, memory_order_relaxed);
+}
+
+/* ---- calls ---- */
+
+td_status td_scripted_call(td_scripted *f, const td_value *inputs, td_value *outputs) {
+    const td_script *script;
+    td_status status = choose(f, inputs, &script);
+    if (TD_LIKELY(status == TD_OK))
+        return td_script_run_with(script, f->host, inputs, outputs);
+    for (int k = 0; k < f->graph->block->noutputs; k++)
+        outputs[k] = TD_NIL;
+    return status;
+}
+
+td_status td_scripted_fork(td_scripted *f, const td_value *inputs, td_value *future) {
+    const td_script *script;
+    td_status status = choose(f, inputs, &script);
+    return status ? status : td_script_fork(script, f->host, inputs, future);
+}
+
+td_status td_scripted_graph_for(td_scripted *f, const td_value *inputs, td_ir_graph **out) {
+    td_special *s = NULL;
+    *out = NULL;
+    uint64_t modes = modes_now();
+    td_status status = make_locked(f, modes, inputs, &s);
+    if (status == TD_OK)
+        *out = td_ir_graph_retain((td_ir_graph *)td_script_graph(s ? s->script : f->plain));
+    return status;
+}
