@@ -1,7 +1,6 @@
 /* test_random_graphs.c: graphs of operators that are drawn from the table do the same whatever
  * passes were run on them, alone and all together, and as functions, which are specialised for
- * their inputs. TIDE_GRAPHS: how many
- * (200), TIDE_GRAPHS_FIRST: the first one's seed. */
+ * their inputs. TIDE_GRAPHS: how many (200), TIDE_GRAPHS_FIRST: the first one's seed. */
 #include "engine/script/passes/copy.h"
 #include "engine/script/passes/passes.h"
 #include "engine/script/run.h"
