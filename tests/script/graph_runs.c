@@ -3,6 +3,7 @@
 
 #include "engine/core/random.h"
 #include "engine/script/run.h"
+#include "engine/script/scripted.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -95,6 +96,35 @@ bool graph_run_make(const td_ir_graph *g, uint64_t seed, graph_run *run) {
     run->drawn = draw_number();
     td_script_release(s);
     return ready;
+}
+
+/* Inputs anew, and the call. */
+static void call_scripted(td_scripted *f, const td_ir_graph *g, uint64_t seed, graph_run *run) {
+    uint64_t state = seed;
+    *run = (graph_run){.ninputs = g->block->ninputs, .noutputs = g->block->noutputs};
+    for (int k = 0; k < run->ninputs && run->status == TD_OK; k++)
+        run->status = make_input(g->block->inputs[k]->type, &state, &run->inputs[k]);
+    if (run->status == TD_OK) {
+        td_manual_seed(seed);
+        run->status = td_scripted_call(f, run->inputs, run->outputs);
+    }
+    if (run->status)
+        snprintf(run->message, sizeof run->message, "%s", td_error_message());
+    run->drawn = draw_number();
+}
+
+bool graph_run_scripted(const td_ir_graph *g, uint64_t seed, graph_run *run) {
+    td_scripted *f = NULL;
+    *run = (graph_run){.status = TD_OK};
+    if (td_scripted_new((td_ir_graph *)g, "random", &f)) {
+        snprintf(run->message, sizeof run->message, "%s", td_error_message());
+        return false;
+    }
+    call_scripted(f, g, seed, run);
+    graph_run_clear(run);
+    call_scripted(f, g, seed, run);
+    td_scripted_release(f);
+    return true;
 }
 
 void graph_run_clear(graph_run *run) {

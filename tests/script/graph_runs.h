@@ -19,6 +19,9 @@ typedef struct graph_run {
  * seed: elements with zeros of both signs, infinities, NaN and the ends of integers among them.
  * False: it can't be run, and status and message say why. */
 bool graph_run_make(const td_ir_graph *g, uint64_t seed, graph_run *run);
+/* The same by a function made of the graph, which is called twice: specialised for its inputs and
+ * rewritten. What the second call did. */
+bool graph_run_scripted(const td_ir_graph *g, uint64_t seed, graph_run *run);
 void graph_run_clear(graph_run *run);
 
 /* Did two runs do the same? The same bits (one NaN is as good as another), dtypes, shapes and

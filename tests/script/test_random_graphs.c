@@ -1,6 +1,6 @@
 /* test_random_graphs.c: graphs of operators that are drawn from the table do the same whatever
- * passes were run on them: alone, all together, and on the trace of a run. TIDE_GRAPHS: how many
- * (200), TIDE_GRAPHS_FIRST: the first one's seed. */
+ * passes were run on them, alone and all together, and as functions, which are specialised for
+ * their inputs. TIDE_GRAPHS: how many (200), TIDE_GRAPHS_FIRST: the first one's seed. */
 #include "engine/script/passes/copy.h"
 #include "engine/script/passes/passes.h"
 #include "engine/script/run.h"
@@ -55,6 +55,16 @@ static void check_pass(const td_ir_graph *g, uint64_t seed, const graph_run *wan
     td_ir_graph_release(copy);
 }
 
+/* A function made of the graph does the same. */
+static void check_scripted(const td_ir_graph *g, uint64_t seed, const graph_run *wanted) {
+    char why[1400] = "";
+    graph_run run;
+    bool ran = graph_run_scripted(g, seed, &run);
+    if (!ran || !graph_run_same(wanted, &run, why, sizeof why))
+        show("scripting", seed, g, NULL, ran ? why : run.message);
+    graph_run_clear(&run);
+}
+
 static int failed_runs, branches, loops;
 
 static void count(const td_ir_block *block) {
@@ -80,6 +90,7 @@ TEST(passes_keep_what_random_graphs_do) {
             for (int k = 0; k < td_pass_count(); k++)
                 check_pass(g, (uint64_t)seed, &wanted, td_pass_get(k));
             check_pass(g, (uint64_t)seed, &wanted, NULL);
+            check_scripted(g, (uint64_t)seed, &wanted);
         }
         graph_run_clear(&wanted);
         td_ir_graph_release(g);

@@ -345,13 +345,14 @@ bool td_alias_writes(const td_alias_info *a, const td_ir_node *node, const td_ir
     return false;
 }
 
-bool td_alias_may_replace(const td_alias_info *a, const td_ir_value *from, const td_ir_value *to) {
+bool td_alias_may_replace(const td_alias_info *a, const td_ir_value *from, const td_ir_value *to,
+                          bool view) {
     if (!td_alias_holds_memory(from) && !td_alias_holds_memory(to))
         return true;
     const class_facts *old = facts_of(a, MEMORY, from), *now = facts_of(a, MEMORY, to);
     if (old->written || now->written)
         return false;
-    if (old == now) { /* it shares memory as it is: they become one tensor */
+    if (view) { /* two tensors on one memory become one tensor */
         const class_facts *p = facts_of(a, IDENTITY, from), *q = facts_of(a, IDENTITY, to);
         return !(p->leaves && (q->leaves || q->comes_in));
     }

@@ -34,8 +34,10 @@ bool td_alias_comes_in(const td_alias_info *a, const td_ir_value *x);
 
 /* May whoever reads `from` read `to` instead, which at that place has the same elements, dtype,
  * shape and strides? Not where a write to one would be seen through the other then and was not
- * before, during the run or, through what leaves the graph, after it. */
-bool td_alias_may_replace(const td_alias_info *a, const td_ir_value *from, const td_ir_value *to);
+ * before, during the run or, through what leaves the graph, after it. `view`: the caller knows that
+ * both lie in one memory as it is (that values may share memory is no proof of it). */
+bool td_alias_may_replace(const td_alias_info *a, const td_ir_value *from, const td_ir_value *to,
+                          bool view);
 /* Tell the analysis that `from` was replaced; `to` may be new, and is known from then on. */
 void td_alias_join(td_alias_info *a, const td_ir_value *from, const td_ir_value *to);
 

@@ -76,8 +76,9 @@ static bool are_equal(const td_ir_node *a, const td_ir_node *b) {
 }
 
 static bool may_stand_for(const walker *w, const td_ir_node *first, const td_ir_node *node) {
+    bool view = node->kind == TD_IR_OPERATOR && node->op->flags & (TD_OP_VIEW | TD_OP_TURNS);
     for (int k = 0; k < node->noutputs; k++)
-        if (!td_alias_may_replace(w->alias, node->outputs[k], first->outputs[k]))
+        if (!td_alias_may_replace(w->alias, node->outputs[k], first->outputs[k], view))
             return false;
     return true;
 }

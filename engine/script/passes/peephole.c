@@ -39,14 +39,19 @@ static bool look_alike(const td_ir_type *a, const td_ir_type *b) {
 }
 
 /* `x` stands for what a node makes; false: it may not. */
-static bool replace(const context *c, td_ir_node *node, td_ir_value *x, const char *why) {
+static bool replace_by(const context *c, td_ir_node *node, td_ir_value *x, bool view,
+                       const char *why) {
     td_ir_value *made = node->outputs[0];
-    if (!look_alike(made->type, x->type) || !td_alias_may_replace(c->alias, made, x))
+    if (!look_alike(made->type, x->type) || !td_alias_may_replace(c->alias, made, x, view))
         return false;
     td_pass_say(c->note, node, "%s is %%%s", why, x->name);
     td_alias_join(c->alias, made, x);
     td_ir_replace(made, x);
     return true;
+}
+
+static bool replace(const context *c, td_ir_node *node, td_ir_value *x, const char *why) {
+    return replace_by(c, node, x, false, why);
 }
 
 /* ---- numbers that change nothing ---- */
@@ -188,7 +193,7 @@ static bool drop_views(const context *c, td_ir_node *node) {
         return false;
     for (td_ir_node *first = node; is_whole_view(first); first = first->inputs[0]->node)
         if (look_alike(first->inputs[0]->type, node->outputs[0]->type))
-            return replace(c, node, first->inputs[0], "the view");
+            return replace_by(c, node, first->inputs[0], true, "the view");
     return false;
 }
 
