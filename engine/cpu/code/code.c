@@ -88,6 +88,34 @@ bool td_code_wanted(int64_t elements) {
     return when == TD_CODE_LATER ? elements >= TD_LIMIT(POINTWISE_CODE) : when == TD_CODE_NOW;
 }
 
+/* ---- what is refused ---- */
+
+enum { REFUSALS = 4096 };
+static atomic_uchar
+    refusals[REFUSALS]; /* by a part of the hash, the tag of another part; 0: none */
+
+static uint64_t refusal_of(const td_program *p, td_dtype compute, bool rows) {
+    uint64_t hash = (p->digest ^ (uint64_t)compute << 1 ^ (uint64_t)rows) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+}
+
+static unsigned char tag_of(uint64_t refusal) {
+    return (unsigned char)(refusal >> 20 | 1);
+}
+
+bool td_code_is_refused(const td_program *p, td_dtype compute, bool rows) {
+    const uint64_t refusal = refusal_of(p, compute, rows);
+    return atomic_load_explicit(&refusals[refusal % REFUSALS], memory_order_relaxed) ==
+           tag_of(refusal);
+}
+
+/* Without the lock, or with it. */
+static void refuse(entry *e) {
+    const uint64_t refusal = refusal_of(e->form.program, e->form.compute, e->form.rows);
+    atomic_store_explicit(&refusals[refusal % REFUSALS], tag_of(refusal), memory_order_relaxed);
+    atomic_fetch_add(&td_code_counts.refused, 1);
+}
+
 /* ---- the functions that code calls ---- */
 
 #define DEFINE_POWER(name, NAME, type, text, category, alias)                                      \
@@ -196,7 +224,7 @@ static void make(entry *e) {
     void *read = NULL;
     size_t n = 0;
     if (td_code_write(&e->form, isa(), &text) || !text.text) {
-        atomic_fetch_add(&td_code_counts.refused, 1);
+        refuse(e);
         publish(e, false);
         return;
     }
@@ -205,10 +233,10 @@ static void make(entry *e) {
     bool loaded = td_code_cache_read("cpu", key, &read, &n);
     kept *k = loaded ? read : compile(&text, &n);
     bool made = k && map_code(&e->code, k, n);
-    atomic_fetch_add(!made    ? &td_code_counts.refused
-                     : loaded ? &td_code_counts.loaded
-                              : &td_code_counts.compiled,
-                     1);
+    if (made)
+        atomic_fetch_add(loaded ? &td_code_counts.loaded : &td_code_counts.compiled, 1);
+    else
+        refuse(e);
     atomic_fetch_add(&td_code_counts.microseconds, microseconds() - began);
     publish(e, made);
     if (made && !loaded)
@@ -429,7 +457,7 @@ static void look_at(entry *e) {
     bool wanted = in_place > 0 || when_to_make() == TD_CODE_NOW;
     if (!wanted || td_code_write(&e->form, isa(), NULL)) {
         atomic_store(&e->state, REFUSED);
-        atomic_fetch_add(&td_code_counts.refused, 1);
+        refuse(e);
     }
 }
 

@@ -23,6 +23,10 @@ const td_code *td_code_find(const td_code_form *form, int64_t elements);
 /* Is code to be asked for where so many elements are going to be run? (Of 0: always.) */
 bool td_code_wanted(int64_t elements);
 
+/* Was code refused to the program, or to one with the same few bits of digest? Quicker to ask than
+ * td_code_find. */
+bool td_code_is_refused(const td_program *program, td_dtype compute, bool rows);
+
 typedef enum td_code_when { TD_CODE_NEVER, TD_CODE_NOW, TD_CODE_LATER } td_code_when;
 /* As if TIDE_CODE said so, from here on: for tests and benches. */
 void td_code_set_when(td_code_when when);

@@ -270,7 +270,8 @@ static const td_code *find_code(td_chain *c, const td_program *p, td_dtype compu
                                .numbers = numbers,
                                .narrow = narrow ? c->narrow.dtype : TD_DTYPE_NONE,
                                .rows = rows};
-    if ((narrow && !c->narrow.all) || !td_code_wanted(elements))
+    if ((narrow && !c->narrow.all) || !td_code_wanted(elements) ||
+        td_code_is_refused(p, compute, rows))
         return NULL;
     return td_code_find(&form, elements);
 }

@@ -78,7 +78,8 @@ bool td_pointwise_as_code(const td_program *p, td_dtype compute, const td_operan
                           td_tensor *const *outs) {
     const int64_t n = outs[0]->numel;
     if (p->nsteps < 2 || p->reduces || n < 1 || n > TD_GRAIN / p->cost ||
-        p->nloads + p->nconstants + p->noutputs > RUNS || !td_code_wanted(n))
+        p->nloads + p->nconstants + p->noutputs > RUNS || !td_code_wanted(n) ||
+        td_code_is_refused(p, compute, false))
         return false;
     list l;
     l.out = outs[0];
