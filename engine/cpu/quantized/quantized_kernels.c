@@ -211,36 +211,54 @@ enum { ORDERED = 0 };
 
 /* ---- what becomes of sums ---- */
 
-/* The sum of (x - its zero point) times (weight - its own): it fits, as the depth is bounded, so
- * what wraps around on the way does no harm. */
-static inline int32_t centred(const td_rescale_line *l, int64_t i) {
-    return (int32_t)((uint32_t)l->sums[i] -
-                     (uint32_t)l->x_zero_point * (uint32_t)l->column_sums[i] -
-                     (uint32_t)l->zero_points[i] * (uint32_t)l->row_sum);
+/* The sums of (x - its zero point) times (weight - its own): they fit, as the depth is bounded, so
+ * what wraps around on the way does no harm. Of as many columns as a tile has at most. */
+enum { MOST_COLUMNS = TD_TILE_PANELS * COLUMNS };
+
+static inline void centre(const td_rescale_line *l, float *restrict out) {
+    const int32_t *restrict sums = l->sums, *restrict column_sums = l->column_sums;
+    const int32_t *restrict zero_points = l->zero_points;
+    const uint32_t x_zero_point = (uint32_t)l->x_zero_point, row_sum = (uint32_t)l->row_sum;
+    const int64_t n = l->n;
+    if (row_sum == 0)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = (float)(int32_t)((uint32_t)sums[i] - x_zero_point * (uint32_t)column_sums[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = (float)(int32_t)((uint32_t)sums[i] - x_zero_point * (uint32_t)column_sums[i] -
+                                      (uint32_t)zero_points[i] * row_sum);
 }
 
 static void rescale_f32(const td_rescale_line *l) {
-    float *restrict out = l->out;
-    for (int64_t i = 0; i < l->n; i++)
-        out[i] = (float)centred(l, i) * l->factors[i];
-    if (l->addends)
-        for (int64_t i = 0; i < l->n; i++)
-            out[i] += l->addends[i];
+    float sums[MOST_COLUMNS], *restrict out = l->out;
+    const float *restrict factors = l->factors, *restrict addends = l->addends;
+    const int64_t n = l->n;
+    centre(l, sums);
+    if (addends)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = sums[i] * factors[i] + addends[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = sums[i] * factors[i];
     if (l->relu)
-        for (int64_t i = 0; i < l->n; i++)
+        for (int64_t i = 0; i < n; i++)
             out[i] = out[i] < 0 ? 0 : out[i];
 }
 
 #define DEFINE_RESCALE(NAME, T)                                                                    \
     static void NAME(const td_rescale_line *l) {                                                   \
+        float sums[MOST_COLUMNS];                                                                  \
         T *restrict out = l->out;                                                                  \
+        const float *restrict factors = l->factors, *restrict addends = l->addends;                \
         const int32_t zero_point = l->out_zero_point;                                              \
         const float low = (float)(l->low - zero_point), high = (float)(l->high - zero_point);      \
-        for (int64_t i = 0; i < l->n; i++) {                                                       \
-            float sum = (float)centred(l, i);                                                      \
-            sum = l->addends ? sum + l->addends[i] : sum;                                          \
-            out[i] = (T)(round_between(sum * l->factors[i], low, high) + zero_point);              \
-        }                                                                                          \
+        const int64_t n = l->n;                                                                    \
+        centre(l, sums);                                                                           \
+        if (addends)                                                                               \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                sums[i] += addends[i];                                                             \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i] = (T)(round_between(sums[i] * factors[i], low, high) + zero_point);             \
     }
 DEFINE_RESCALE(rescale_u8, uint8_t)
 DEFINE_RESCALE(rescale_i8, int8_t)

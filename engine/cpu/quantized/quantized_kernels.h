@@ -31,8 +31,8 @@ typedef struct td_byte_tile {
 } td_byte_tile;
 typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
 
-/* A row of sums of n columns into its result, as td_quantized_linear_plan says: a float is sum *
- * factor + addend, an integer (sum + addend) * factor rounded. */
+/* A row of sums of n columns, a tile's at most, into its result, as td_quantized_linear_plan says:
+ * a float is sum * factor + addend, an integer (sum + addend) * factor rounded. */
 typedef struct td_rescale_line {
     const int32_t *sums;
     const int32_t *column_sums,
