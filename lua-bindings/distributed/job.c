@@ -38,7 +38,9 @@ static void end_process(const char *why, int rank) {
 }
 
 void tide_job_failed(const char *why) {
-    td_job_fail(why);
+    char line[512];
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(why, "\n"), why);
+    td_job_fail(line);
 }
 
 /* However the process ends, the others are told: MPI takes one that is gone for a crash. */

@@ -388,9 +388,14 @@ distributed.recv_object = declare("recv_object(int(0..) src, *, int(0..32767) ta
 distributed.DistributedDataParallel = declare("DistributedDataParallel(any module, table? options=nil) -> Module",
     "A module that trains on all ranks' inputs as one: parameters and buffers are rank 0's at first, gradients are averaged while backward "
         .. "runs, in buckets. options: group, bucket_cap_mb (25), first_bucket_mb (1), find_unused_parameters, static_graph, "
-        .. "broadcast_buffers (true), hook ('fp16', 'bf16' or a function of a bucket that returns one that finishes). "
+        .. "broadcast_buffers (true), hook ('fp16', 'bf16', tide.distributed.powersgd{} or a function of a bucket that returns one that finishes). "
         .. "ddp:no_sync(fn) leaves gradients to add up, ddp:join(fn) takes inputs of different numbers.",
     function(module, options) return tide._require "distributed.data_parallel"(module, options) end)
+
+distributed.powersgd = declare("powersgd(*, int(1..) rank=1, int(0..) start=1000) -> function",
+    "A hook for DistributedDataParallel that sends two thin factors in place of a gradient that is a matrix, where that halves its bytes at "
+        .. "least, with error feedback and warm start (Vogels et al. 2019). The first `start` steps send all.",
+    function(rank, start) return tide._require "distributed.hooks".powersgd(rank, start) end)
 
 distributed._classes = { Group = Group, Work = Work } -- for help
 

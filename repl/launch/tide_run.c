@@ -185,14 +185,13 @@ static int start(int argc, char **argv, const options *o) {
     const char *mpi = o->mpi ? o->mpi : getenv("TIDE_MPI");
     mpi = mpi && *mpi ? mpi : NULL;
     const char *mpirun = find_mpirun(&mpi);
-    char **command = calloc((size_t)argc + 16, sizeof *command);
     int n = 0;
     if (!mpirun) {
         fprintf(stderr, "tide-run: no mpirun of %s: install openmpi-bin or mpich\n",
                 mpi ? mpi : "Open MPI or MPICH");
         return 127;
     }
-    if (!command || !find_self(self, tide))
+    if (!find_self(self, tide))
         return fail_exec("tide");
     bool open_mpi = strcmp(mpi, "openmpi") == 0;
     if (open_mpi && geteuid() == 0 && !o->allow_root && !getenv("OMPI_ALLOW_RUN_AS_ROOT")) {
@@ -209,6 +208,9 @@ static int start(int argc, char **argv, const options *o) {
         setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
         setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     }
+    char **command = calloc((size_t)argc + 16, sizeof *command);
+    if (!command)
+        return fail_exec("tide");
     command[n++] = (char *)mpirun;
     if (open_mpi) { /* not two threads of a process on one processor */
         command[n++] = "--oversubscribe";
@@ -224,7 +226,9 @@ static int start(int argc, char **argv, const options *o) {
         command[n++] = argv[i];
     for (int i = 0; o->verbose && i < n; i++)
         fprintf(stderr, "%s%c", command[i], i + 1 < n ? ' ' : '\n');
-    return run(command);
+    int code = run(command);
+    free(command);
+    return code;
 }
 
 int main(int argc, char **argv) {

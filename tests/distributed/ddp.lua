@@ -90,6 +90,28 @@ for _, p in ipairs(list(half)) do
 end
 close(list((together(sgd, { hook = "bf16" }))), list(reference), 4e-2, "bf16")
 
+-- PowerSGD of gradients that are of rank 1 and multiples of each other is exact; what it leaves out comes later.
+local hook = dist.powersgd { rank = 1, start = 1 }
+local row = tide.zeros(20 * 30)
+local power = { row = row, views = { row:view(20, 30) }, params = { tide.zeros(20, 30) }, index = 1 }
+local outer = tide.linspace(-1, 2, 20):view(20, 1):matmul(tide.linspace(1, 3, 30):view(1, 30))
+for _ = 1, 3 do
+    row:copy_((outer * (rank + 1)):flatten())
+    hook(power)()
+    close({ row:view(20, 30) }, { outer * (size + 1) / 2 }, 1e-4, "powersgd")
+    row:zero_()
+end
+local total, sum = tide.randn(20, 30, { generator = tide.Generator(5) }), tide.zeros(20, 30)
+hook = dist.powersgd { rank = 2, start = 0 }
+for _ = 1, 150 do
+    row:copy_(total:flatten())
+    hook(power)()
+    sum:add_(row:view(20, 30))
+end
+close({ sum / 150 }, { total }, 0.25, "powersgd's error feedback")
+local _, powered = together(sgd, { hook = dist.powersgd { start = 2 } })
+assert(powered[STEPS] < powered[1], "powersgd trains")
+
 -- Accumulation: halves of the share, the first without exchange.
 local net = together(sgd, {}, function(ddp, opt, x, y)
     ddp:no_sync(function() (F.cross_entropy(ddp(x[{ { 1, 2 } }]), y[{ { 1, 2 } }]) / 2):backward() end)

@@ -16,9 +16,9 @@
 /* Elements that one call of MPI takes: its counts are ints. What can be cut is cut. */
 enum { MOST = 1 << 30 };
 
-/* Bytes of a piece of a reduction. Of what is larger MPI's calls make copies that don't fit into a
- * cache: pieces of 26 MB, 2 ranks, took Open MPI a third of the time. All are begun at once, since
- * calls must come in the same order on all ranks. */
+/* Bytes of a piece of a reduction. MPI's calls make copies of what they reduce, which so fit into a
+ * cache (README.md has what was measured). All are begun at once, since calls must come in the same
+ * order on all ranks. */
 enum { PIECE = 1 << 20 };
 
 typedef struct token {

@@ -31,4 +31,73 @@ end
 hooks.fp16 = compressed(tide.float16)
 hooks.bf16 = compressed(tide.bfloat16)
 
+-- ---- PowerSGD (Vogels et al. 2019) ----
+
+-- The columns of p made orthonormal, one behind the other, in place.
+local function orthonormalize(p)
+    for k = 1, p:size(2) do
+        local column = p:narrow(2, k, 1)
+        column:div_(column:norm():clamp_min(1e-20))
+        if k < p:size(2) then
+            local rest = p:narrow(2, k + 1, p:size(2) - k)
+            rest:sub_(column:matmul(column:t():matmul(rest)))
+        end
+    end
+end
+
+-- What is kept of a gradient between steps: what was left out of it (error feedback), and the last factor (warm start), which
+-- begins as the same numbers on all ranks.
+local function memory_of(state, p, rows, columns, rank)
+    local key = p:data_ptr()
+    if not state[key] then
+        local generator = tide.Generator(rows * 1000003 + columns)
+        state[key] = { error = tide.zeros(rows, columns, { dtype = p.dtype }),
+            q = tide.randn(columns, rank, { generator = generator, dtype = p.dtype }) }
+    end
+    return state[key]
+end
+
+--- powersgd(rank, start): a hook that sends two thin factors in place of a gradient that is a matrix, where that halves its
+--- bytes at least; others as they are. The first `start` steps send all.
+function hooks.powersgd(rank, start)
+    local state, steps = {}, {}
+    return function(bucket)
+        steps[bucket.index] = (steps[bucket.index] or 0) + 1
+        if steps[bucket.index] <= start then
+            return hooks.none(bucket)
+        end
+        local jobs, plain = {}, {}
+        for k, view in ipairs(bucket.views) do
+            local rows = view:dim() > 1 and view:size(1) or 1
+            local columns = view:numel() // math.max(rows, 1)
+            if (rows + columns) * rank * 2 < rows * columns then
+                local kept = memory_of(state, bucket.params[k], rows, columns, rank)
+                local matrix = view:view(rows, columns)
+                matrix:add_(kept.error)
+                local p = matrix:matmul(kept.q)
+                jobs[#jobs + 1] = { matrix = matrix, kept = kept, p = p, work = reduce(p, "mean", bucket.group) }
+            else
+                plain[#plain + 1] = reduce(view, "mean", bucket.group)
+            end
+        end
+        return function()
+            for _, job in ipairs(jobs) do
+                job.work:wait()
+                orthonormalize(job.p)
+                job.kept.q = job.matrix:t():matmul(job.p)
+                job.work = reduce(job.kept.q, "mean", bucket.group)
+            end
+            for _, job in ipairs(jobs) do
+                job.work:wait()
+                local mean = job.p:matmul(job.kept.q:t())
+                job.kept.error = job.matrix - mean
+                job.matrix:copy_(mean)
+            end
+            for _, work in ipairs(plain) do
+                work:wait()
+            end
+        end
+    end
+end
+
 return hooks
