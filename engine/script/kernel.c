@@ -15,6 +15,7 @@ struct td_script_kernel {
     const td_ir_graph *graph;
     const td_program *program;
     int ninputs, noutputs;
+    bool floats; /* all of its inputs and outputs are, as far as types say */
 };
 
 /* ---- what may be part of it ---- */
@@ -141,6 +142,13 @@ static td_status make_program(maker *m, const td_program **out) {
     return td_builder_finish(m->builder, out);
 }
 
+static bool are_floats(int n, td_ir_value *const *values) {
+    for (int k = 0; k < n; k++)
+        if (!is_float(values[k]->type))
+            return false;
+    return true;
+}
+
 td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
     maker m = {.graph = g};
     *out = NULL;
@@ -160,6 +168,8 @@ td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
     k->graph = g;
     k->ninputs = g->block->ninputs;
     k->noutputs = g->block->noutputs;
+    k->floats =
+        are_floats(k->ninputs, g->block->inputs) && are_floats(k->noutputs, g->block->outputs);
     *out = k;
     return TD_OK;
 }
@@ -252,7 +262,7 @@ static td_status run_plan(td_device device, void *plan) {
 td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs, td_value *outputs,
                                bool *taken) {
     td_operand operands[MOST_VALUES];
-    td_tensor *results[MOST_VALUES];
+    td_tensor *results[MOST_VALUES] = {NULL};
     shape whole;
     const td_tensor *model = td_modes_current.casting ? NULL : find_model(k->ninputs, inputs);
     *taken = model && find_shape(k, inputs, model, &whole);
@@ -260,8 +270,6 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
         return TD_OK;
     td_status status = TD_OK;
     td_device device = td_tensor_device(model);
-    for (int j = 0; j < k->noutputs; j++)
-        results[j] = NULL;
     for (int j = 0; j < k->noutputs && status == TD_OK; j++)
         status =
             td_tensor_empty((td_dtype)model->dtype, device, whole.ndim, whole.sizes, &results[j]);
@@ -282,6 +290,65 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
         status = td_lists_run_observed(&run);
     for (int j = 0; j < k->noutputs; j++) {
         if (status)
+            td_release(results[j]);
+        else
+            outputs[j] = TD_T(results[j]);
+    }
+    return status;
+}
+
+/* ---- inputs that are alike ---- */
+
+enum { FEW = 8 };
+
+/* Row-major, of one dtype and shape, on one device, not recorded: results are so, too. */
+static bool are_alike(const td_script_kernel *k, const td_value *inputs) {
+    const td_tensor *model = inputs[0].tensor;
+    bool recording = td_is_recording();
+    for (int j = 0; j < k->ninputs; j++) {
+        const td_tensor *x = inputs[j].tensor;
+        if (inputs[j].kind != TD_KIND_TENSOR || x->layout != TD_STRIDED || !x->contiguous ||
+            (recording && td_is_followed(x)))
+            return false;
+        if (x != model && (x->dtype != model->dtype || !td_tensor_same_shape(x, model) ||
+                           !td_device_same(td_tensor_device(x), td_tensor_device(model))))
+            return false;
+    }
+    return model->dtype == TD_F32 || model->dtype == TD_F64;
+}
+
+td_status td_script_kernel_run_alike(const td_script_kernel *k, const td_value *inputs,
+                                     td_value *outputs, bool *taken) {
+    td_operand operands[FEW];
+    td_tensor *results[FEW];
+    *taken = k->floats && k->ninputs && k->ninputs <= FEW && k->noutputs <= FEW &&
+             !td_modes_current.casting && !td_modes_current.dispatcher && are_alike(k, inputs);
+    if (!*taken)
+        return TD_OK;
+    const td_tensor *model = inputs[0].tensor;
+    td_status status = TD_OK;
+    int made = 0;
+    while (made < k->noutputs && status == TD_OK) {
+        status = td_tensor_empty_like(model, (td_dtype)model->dtype, &results[made]);
+        made += status == TD_OK;
+    }
+    for (int j = 0; j < k->ninputs; j++)
+        operands[j].tensor = inputs[j].tensor;
+    td_pointwise_plan plan = {.program = k->program,
+                              .operands = operands,
+                              .compute = (td_dtype)model->dtype,
+                              .nlists = 1,
+                              .outs = results};
+    td_lists_run run = {.name = "fused",
+                        .device = td_tensor_device(model),
+                        .n = k->noutputs,
+                        .results = results,
+                        .run = run_plan,
+                        .plan = &plan};
+    if (TD_LIKELY(status == TD_OK))
+        status = td_lists_run_observed(&run);
+    for (int j = 0; j < made; j++) {
+        if (TD_UNLIKELY(status))
             td_release(results[j]);
         else
             outputs[j] = TD_T(results[j]);

@@ -21,4 +21,9 @@ void td_script_kernel_free(td_script_kernel *k); /* NULL is fine */
 td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs, td_value *outputs,
                                bool *taken) TD_MUST_CHECK;
 
+/* The same for the usual case, in which there is less to look at: few inputs, all of them row-major
+ * and of one shape. */
+td_status td_script_kernel_run_alike(const td_script_kernel *k, const td_value *inputs,
+                                     td_value *outputs, bool *taken) TD_MUST_CHECK;
+
 #endif

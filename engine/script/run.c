@@ -10,12 +10,14 @@
 #include "engine/core/memory.h"
 #include "engine/script/code.h"
 #include "engine/script/future.h"
+#include "engine/script/kinds.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* Calls within one another, each of which takes some kilobytes of the stack. */
 enum { MOST_DEPTH = 200, ON_STACK = 64 };
+#define TD_COLD __attribute__((cold, noinline))
 static _Thread_local int depth;
 
 struct td_shared_host {
@@ -54,116 +56,6 @@ void td_shared_host_release(td_shared_host *host) {
     if (host->calls.release)
         host->calls.release(host->calls.ctx);
     td_free(host);
-}
-
-/* ---- kinds ---- */
-
-static const char *name_of_kind(uint8_t kind) {
-    static const char *const names[] = {[TD_KIND_NIL] = "nil",
-                                        [TD_KIND_TENSOR] = "a tensor",
-                                        [TD_KIND_INT] = "an int",
-                                        [TD_KIND_FLOAT] = "a float",
-                                        [TD_KIND_BOOL] = "a bool",
-                                        [TD_KIND_INTS] = "a list of ints",
-                                        [TD_KIND_TENSORS] = "a list of tensors",
-                                        [TD_KIND_DTYPE] = "a dtype",
-                                        [TD_KIND_DEVICE] = "a device",
-                                        [TD_KIND_STRING] = "a string",
-                                        [TD_KIND_GENERATOR] = "a generator",
-                                        [TD_KIND_FLOATS] = "a list of floats",
-                                        [TD_BOX_STRING] = "a string",
-                                        [TD_BOX_LIST] = "a list",
-                                        [TD_BOX_TUPLE] = "a tuple",
-                                        [TD_BOX_FUTURE] = "a future"};
-    return names[kind];
-}
-
-static bool entries_are(const td_box_list *list, const td_ir_type *entry) {
-    const td_ir_type *type = entry->kind == TD_IR_OPTIONAL ? entry->parts[0] : entry;
-    if (list->entries == TD_ENTRIES_INTS)
-        return type->kind == TD_IR_INT || type->kind == TD_IR_NUMBER || type->kind == TD_IR_ANY;
-    if (list->entries == TD_ENTRIES_FLOATS)
-        return type->kind == TD_IR_FLOAT || type->kind == TD_IR_NUMBER || type->kind == TD_IR_ANY;
-    for (int k = 0; k < list->n; k++)
-        if (!td_value_is(td_list_entry(list, k), entry))
-            return false;
-    return list->entries == TD_ENTRIES_VALUES || type->kind == TD_IR_TENSOR;
-}
-
-static bool is_list(td_value v, const td_ir_type *entry) {
-    const td_box_list *list = td_value_list(v);
-    if (v.kind == TD_KIND_INTS)
-        return entry->kind == TD_IR_INT;
-    if (v.kind == TD_KIND_FLOATS)
-        return entry->kind == TD_IR_FLOAT;
-    bool hole = entry->kind == TD_IR_OPTIONAL;
-    for (int k = 0; v.kind == TD_KIND_TENSORS && k < v.n; k++)
-        if (!hole && !v.tensors[k])
-            return false;
-    if (v.kind == TD_KIND_TENSORS)
-        return (hole ? entry->parts[0] : entry)->kind == TD_IR_TENSOR;
-    return list && entries_are(list, entry);
-}
-
-static bool is_tuple(td_value v, const td_ir_type *type) {
-    const td_box_tuple *tuple = td_value_tuple(v);
-    if (!tuple || tuple->n != type->n)
-        return false;
-    for (int k = 0; k < type->n; k++)
-        if (!td_value_is(tuple->parts[k], type->parts[k]))
-            return false;
-    return true;
-}
-
-bool td_value_is(td_value v, const td_ir_type *type) {
-    switch ((td_ir_type_kind)type->kind) {
-    case TD_IR_TENSOR:
-        return v.kind == TD_KIND_TENSOR;
-    case TD_IR_INT:
-        return v.kind == TD_KIND_INT;
-    case TD_IR_FLOAT:
-        return v.kind == TD_KIND_FLOAT;
-    case TD_IR_BOOL:
-        return v.kind == TD_KIND_BOOL;
-    case TD_IR_NUMBER:
-        return v.kind == TD_KIND_INT || v.kind == TD_KIND_FLOAT || v.kind == TD_KIND_BOOL;
-    case TD_IR_STRING:
-        return v.kind == TD_KIND_STRING || v.kind == TD_BOX_STRING;
-    case TD_IR_NONE:
-        return v.kind == TD_KIND_NIL;
-    case TD_IR_DTYPE:
-        return v.kind == TD_KIND_DTYPE;
-    case TD_IR_DEVICE:
-        return v.kind == TD_KIND_DEVICE;
-    case TD_IR_GENERATOR:
-        return v.kind == TD_KIND_GENERATOR;
-    case TD_IR_OPTIONAL:
-        return v.kind == TD_KIND_NIL || td_value_is(v, type->parts[0]);
-    case TD_IR_LIST:
-        return is_list(v, type->parts[0]);
-    case TD_IR_TUPLE:
-        return is_tuple(v, type);
-    case TD_IR_FUTURE:
-        return v.kind == TD_BOX_FUTURE;
-    case TD_IR_ANY:
-    case TD_IR_TYPE_KINDS:
-        break;
-    }
-    return true;
-}
-
-/* What may stand for a value of that type is made one. */
-static bool fit_value(td_value *v, const td_ir_type *type) {
-    const td_ir_type *inner = type->kind == TD_IR_OPTIONAL ? type->parts[0] : type;
-    if (inner->kind == TD_IR_FLOAT && v->kind == TD_KIND_INT)
-        *v = TD_F((double)v->i);
-    return td_value_is(*v, type);
-}
-
-static td_status fail_kind(const char *what, const char *name, const td_ir_type *type, td_value v) {
-    char text[200];
-    return td_fail(TD_ETYPE, "%s %s is %s, and %s was given", what, name,
-                   td_ir_type_text(type, text, sizeof text), name_of_kind(v.kind));
 }
 
 /* ---- values between registers ---- */
@@ -222,7 +114,7 @@ static td_status fit_arguments(const step *s, room *r, td_value *args) {
         if (!(s->kinds[k] >> given.kind & 1) &&
             !fit_argument(&op->params[k], k, s->kinds[k], r, &args[k]))
             return td_fail(TD_ETYPE, "%s: %s can't be %s", op->name, op->params[k].name,
-                           name_of_kind(given.kind));
+                           td_kind_noun(given.kind));
     }
     return TD_OK;
 }
@@ -290,7 +182,7 @@ static td_status run_scalar(const step *s, frame *f) {
     }
     td_status status = TD_LIKELY(fit) ? row->run(s->ninputs, args, &f->registers[s->outputs[0]])
                                       : td_fail(TD_ETYPE, "%s: argument %d can't be %s", row->name,
-                                                wrong + 1, name_of_kind(args[wrong].kind));
+                                                wrong + 1, td_kind_noun(args[wrong].kind));
     if (args != few)
         td_free(args);
     return status;
@@ -299,15 +191,15 @@ static td_status run_scalar(const step *s, frame *f) {
 /* ---- blocks ---- */
 
 static td_status read_bool(const frame *f, int index, bool *value) {
-    td_value v = *td_frame_value(f, index);
-    *value = v.b;
-    return TD_LIKELY(v.kind == TD_KIND_BOOL)
-               ? TD_OK
-               : td_fail(TD_ETYPE, "a condition is a bool, and %s was given", name_of_kind(v.kind));
+    const td_value *v = td_frame_value(f, index);
+    if (TD_UNLIKELY(v->kind != TD_KIND_BOOL))
+        return td_fail(TD_ETYPE, "a condition is a bool, and %s was given", td_kind_noun(v->kind));
+    *value = v->b;
+    return TD_OK;
 }
 
 static td_status run_if(const step *s, frame *f) {
-    bool yes;
+    bool yes = false;
     td_status status = read_bool(f, s->inputs[0], &yes);
     if (status)
         return status;
@@ -322,7 +214,7 @@ static td_status run_if(const step *s, frame *f) {
 static td_status run_loop(const step *s, frame *f) {
     const td_code_block *c = &s->blocks[0];
     td_value most = *td_frame_value(f, s->inputs[0]);
-    bool go;
+    bool go = false;
     td_status status = read_bool(f, s->inputs[1], &go);
     if (status == TD_OK && most.kind != TD_KIND_INT)
         status = td_fail(TD_ETYPE, "a loop's trips are an int");
@@ -365,7 +257,7 @@ static td_status run_list_unpack(const step *s, frame *f) {
     int n = values ? values->n : list.n;
     if (!values && list.kind != TD_KIND_INTS && list.kind != TD_KIND_FLOATS &&
         list.kind != TD_KIND_TENSORS)
-        return td_fail(TD_ETYPE, "a list is expected, and %s was given", name_of_kind(list.kind));
+        return td_fail(TD_ETYPE, "a list is expected, and %s was given", td_kind_noun(list.kind));
     if (n != s->noutputs)
         return td_fail(TD_EVALUE, "a list of %d entries is expected, it has %d", s->noutputs, n);
     for (int k = 0; k < n; k++)
@@ -391,7 +283,7 @@ static td_status read_tuple(const step *s, const frame *f, int least, const td_b
     return *tuple && (*tuple)->n >= least
                ? TD_OK
                : td_fail(TD_ETYPE, "a tuple of %d parts is expected, and %s was given", least,
-                         name_of_kind(v.kind));
+                         td_kind_noun(v.kind));
 }
 
 static td_status run_tuple_unpack(const step *s, frame *f) {
@@ -413,8 +305,8 @@ static td_status run_tuple_index(const step *s, frame *f) {
 
 static td_status run_cast(const step *s, frame *f) {
     td_value v = *td_frame_value(f, s->inputs[0]);
-    if (!fit_value(&v, s->node->outputs[0]->type))
-        return fail_kind("value", s->node->inputs[0]->name, s->node->outputs[0]->type, v);
+    if (!td_value_fit(&v, s->node->outputs[0]->type))
+        return td_fail_kind("value", s->node->inputs[0]->name, s->node->outputs[0]->type, v);
     f->registers[s->outputs[0]] = td_value_retain(v);
     return TD_OK;
 }
@@ -444,8 +336,12 @@ static td_status run_group(const step *s, frame *f) {
     const td_script *group = s->script;
     for (int k = 0; k < s->ninputs; k++)
         inputs[k] = *td_frame_value(f, s->inputs[k]);
-    td_status status =
-        group->kernel ? td_script_kernel_run(group->kernel, inputs, outputs, &taken) : TD_OK;
+    td_status status = TD_OK;
+    if (TD_LIKELY(group->kernel != NULL)) {
+        status = td_script_kernel_run_alike(group->kernel, inputs, outputs, &taken);
+        if (status == TD_OK && !taken)
+            status = td_script_kernel_run(group->kernel, inputs, outputs, &taken);
+    }
     if (status == TD_OK && !taken)
         status = run_script(group, f->host, inputs, outputs, &f->placed);
     for (int k = 0; k < s->noutputs && status == TD_OK; k++)
@@ -498,8 +394,9 @@ static td_status run_host_call(const step *s, frame *f) {
         status = td_fail(TD_ENOMEM, "out of memory for a call");
     for (int k = 0; outputs && k < s->noutputs; k++) {
         const td_ir_value *output = s->node->outputs[k];
-        if (status == TD_OK && !fit_value(&outputs[k], output->type))
-            status = fail_kind("what the host gives for", output->name, output->type, outputs[k]);
+        if (status == TD_OK && !td_value_fit(&outputs[k], output->type))
+            status =
+                td_fail_kind("what the host gives for", output->name, output->type, outputs[k]);
         if (status)
             td_value_drop(&outputs[k]);
         else
@@ -583,42 +480,68 @@ static td_status take_inputs(const td_ir_block *block, const td_value *inputs,
         registers[k] = inputs[k];
         if (TD_LIKELY(input->type->kind == TD_IR_TENSOR && inputs[k].kind == TD_KIND_TENSOR))
             continue;
-        if (!fit_value(&registers[k], input->type))
-            return fail_kind("input", input->name, input->type, inputs[k]);
+        if (!td_value_fit(&registers[k], input->type))
+            return td_fail_kind("input", input->name, input->type, inputs[k]);
     }
     return TD_OK;
 }
 
 /* What is borrowed is the caller's own then. */
 static td_status give_outputs(const td_code_block *c, frame *f, td_value *outputs) {
-    td_status status = TD_OK;
-    for (int k = 0; k < c->noutputs && status == TD_OK; k++) {
+    for (int k = 0; k < c->noutputs; k++) {
         td_value v = take_value(c, k, f);
-        bool owned = v.kind >= TD_KIND_BOX || v.kind == TD_KIND_TENSOR;
-        if (TD_LIKELY(owned))
-            outputs[k] = v;
-        else
-            status = td_value_keep(v, &outputs[k]);
+        outputs[k] = v;
+        if (TD_LIKELY(v.kind >= TD_KIND_BOX || v.kind == TD_KIND_TENSOR))
+            continue;
+        td_status status = td_value_keep(v, &outputs[k]);
+        if (TD_UNLIKELY(status)) {
+            outputs[k] = TD_NIL;
+            for (int j = 0; j < k; j++)
+                td_value_drop(&outputs[j]);
+            return status;
+        }
     }
+    return TD_OK;
+}
+
+/* After a failure: nothing is left in registers, nor in outputs, which hold nothing. */
+static TD_COLD td_status clean_up(const td_script *s, frame *f, td_value *outputs,
+                                  td_status status) {
+    for (int k = s->code.ninputs; k < s->nregisters; k++)
+        td_value_drop(&f->registers[k]);
+    for (int k = 0; k < s->code.noutputs; k++)
+        outputs[k] = TD_NIL;
     return status;
 }
 
-static td_status run_registers(const td_script *s, frame *f, const td_value *inputs,
-                               td_value *outputs) {
-    const td_ir_block *block = s->graph->block;
-    for (int k = block->ninputs; k < s->nregisters; k++)
-        f->registers[k] = TD_NIL;
-    td_status status = take_inputs(block, inputs, f->registers);
+static inline td_status run_registers(const td_script *s, frame *f, const td_value *inputs,
+                                      td_value *outputs) {
+    int n = s->code.ninputs;
+    _Static_assert(TD_KIND_NIL == 0, "nil is all zeros");
+    memset(f->registers + n, 0, sizeof *f->registers * (size_t)(s->nregisters - n));
+    td_status status = take_inputs(s->graph->block, inputs, f->registers);
     if (TD_LIKELY(status == TD_OK))
         status = run_block(&s->code, f);
     if (TD_LIKELY(status == TD_OK))
         status = give_outputs(&s->code, f, outputs);
-    if (TD_LIKELY(status == TD_OK))
-        return TD_OK;
-    for (int k = block->ninputs; k < s->nregisters; k++)
-        td_value_drop(&f->registers[k]);
-    for (int k = 0; k < block->noutputs; k++)
-        td_value_drop(&outputs[k]);
+    return TD_LIKELY(status == TD_OK) ? TD_OK : clean_up(s, f, outputs, status);
+}
+
+static TD_COLD td_status refuse(const td_script *s, td_value *outputs, td_status code,
+                                const char *why) {
+    for (int k = 0; k < s->code.noutputs; k++)
+        outputs[k] = TD_NIL;
+    return td_fail(code, "%s", why);
+}
+
+/* With registers that are too many for the stack. */
+static td_status run_large(const td_script *s, frame *f, const td_value *inputs,
+                           td_value *outputs) {
+    f->registers = td_malloc(sizeof *f->registers * (size_t)s->nregisters);
+    if (!f->registers)
+        return refuse(s, outputs, TD_ENOMEM, "out of memory for a script");
+    td_status status = run_registers(s, f, inputs, outputs);
+    td_free(f->registers);
     return status;
 }
 
@@ -626,21 +549,13 @@ static td_status run_script(const td_script *s, td_shared_host *host, const td_v
                             td_value *outputs, bool *placed) {
     td_value few[ON_STACK];
     frame f = {.registers = few, .constants = s->constants, .host = host};
-    for (int k = 0; k < s->code.noutputs; k++)
-        outputs[k] = TD_NIL;
     if (TD_UNLIKELY(depth == MOST_DEPTH))
-        return td_fail(TD_EVALUE, "calls nest deeper than %d: a function calls itself without end?",
-                       MOST_DEPTH);
-    if (TD_UNLIKELY(s->nregisters > ON_STACK)) {
-        f.registers = td_malloc(sizeof *f.registers * (size_t)s->nregisters);
-        if (!f.registers)
-            return td_fail(TD_ENOMEM, "out of memory for a script");
-    }
+        return refuse(s, outputs, TD_EVALUE,
+                      "calls nest deeper than 200: a function calls itself without end?");
     depth++;
-    td_status status = run_registers(s, &f, inputs, outputs);
+    td_status status = TD_LIKELY(s->nregisters <= ON_STACK) ? run_registers(s, &f, inputs, outputs)
+                                                            : run_large(s, &f, inputs, outputs);
     depth--;
-    if (TD_UNLIKELY(f.registers != few))
-        td_free(f.registers);
     *placed = f.placed;
     return status;
 }

@@ -42,7 +42,4 @@ static inline void td_script_drop(td_value *output) {
 td_status td_script_fork(const td_script *s, td_shared_host *host, const td_value *inputs,
                          td_value *future) TD_MUST_CHECK;
 
-/* Is a value of the kind that a type says, parts included? Of tensors nothing else is asked. */
-bool td_value_is(td_value v, const td_ir_type *type);
-
 #endif

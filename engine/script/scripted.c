@@ -7,75 +7,15 @@
  */
 #include "engine/script/scripted.h"
 
-#include "engine/autograd/autograd.h"
 #include "engine/core/default_dtype.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/script/passes/copy.h"
-#include "engine/script/passes/passes.h"
-#include "engine/script/run.h"
+#include "engine/script/special.h"
 
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-typedef struct special special;
-struct special {
-    _Atomic(special *) next; /* older */
-    special *made;           /* the one made before it, replaced or not */
-    td_script *script;
-    uint64_t modes;
-    uint64_t *keys; /* of the inputs that are looked at */
-    int64_t *sizes; /* of all tensors among them, one after the other; or TD_IR_UNKNOWN */
-    int nsizes;
-    int64_t ns;
-    atomic_llong calls;
-    bool replaced, failed; /* failed: the graph could not be rewritten, and runs as written */
-};
-
-struct td_scripted {
-    atomic_int refs;
-    atomic_bool eager;
-    td_ir_graph *graph;
-    char *name;
-    td_script *plain; /* the graph as it was written */
-    td_shared_host *host;
-    int nlooks, *looks; /* inputs on whose kind a specialisation depends */
-    bool has_tensors;   /* constants among the graph's, which may require grad */
-    _Atomic(special *) first;
-    pthread_mutex_t making; /* guards what follows */
-    special *made;
-    int nspecials; /* that are not replaced */
-    bool full;     /* more were wanted than there may be */
-    atomic_llong plain_calls;
-};
-
-/* ---- what inputs are ---- */
-
-/* Strides as they follow from the sizes, dims of one element included. */
-static bool is_row_major(const td_tensor *x) {
-    int64_t step = 1;
-    for (int d = x->ndim - 1; d >= 0; d--) {
-        if (x->strides[d] != step)
-            return false;
-        step *= x->sizes[d] ? x->sizes[d] : 1; /* as td_contiguous_strides has them */
-    }
-    return true;
-}
-
-/* All that a specialisation may rely on but sizes. */
-static inline uint64_t key_of(const td_value *v) {
-    if (TD_UNLIKELY(v->kind != TD_KIND_TENSOR))
-        return v->kind;
-    const td_tensor *x = v->tensor;
-    td_device device = td_tensor_device(x);
-    return v->kind | (uint64_t)x->dtype << 8 | (uint64_t)x->ndim << 16 | (uint64_t)x->layout << 24 |
-           (uint64_t)td_is_followed(x) << 32 | (uint64_t)(x->contiguous && is_row_major(x)) << 33 |
-           (uint64_t)(v->from_one & 1) << 34 | (uint64_t)device.type << 40 |
-           (uint64_t)(uint8_t)device.index << 48;
-}
+/* ---- finding one ---- */
 
 static uint64_t modes_now(void) {
     const td_modes *m = &td_modes_current;
@@ -87,11 +27,11 @@ static uint64_t modes_now(void) {
     return key;
 }
 
-static inline bool matches(const td_scripted *f, const special *s, const td_value *inputs) {
+static inline bool matches(const td_scripted *f, const td_special *s, const td_value *inputs) {
     const int64_t *sizes = s->sizes;
     for (int k = 0; k < f->nlooks; k++) {
         const td_value *v = &inputs[f->looks[k]];
-        if (key_of(v) != s->keys[k])
+        if (td_special_key(v) != s->keys[k])
             return false;
         if (v->kind != TD_KIND_TENSOR)
             continue;
@@ -103,8 +43,8 @@ static inline bool matches(const td_scripted *f, const special *s, const td_valu
     return true;
 }
 
-static special *find(const td_scripted *f, uint64_t modes, const td_value *inputs) {
-    special *s = atomic_load_explicit(&f->first, memory_order_acquire);
+static td_special *find(const td_scripted *f, uint64_t modes, const td_value *inputs) {
+    td_special *s = atomic_load_explicit(&f->first, memory_order_acquire);
     for (; s; s = atomic_load_explicit(&s->next, memory_order_acquire))
         if (s->modes == modes && matches(f, s, inputs))
             return s;
@@ -113,43 +53,9 @@ static special *find(const td_scripted *f, uint64_t modes, const td_value *input
 
 /* ---- making one ---- */
 
-static void free_special(special *s) {
-    if (!s)
-        return;
-    td_script_release(s->script);
-    td_free(s->keys);
-    td_free(s->sizes);
-    td_free(s);
-}
-
-/* Of these inputs, without a script. */
-static special *new_special(const td_scripted *f, uint64_t modes, const td_value *inputs) {
-    special *s = td_calloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    s->modes = modes;
-    for (int k = 0; k < f->nlooks; k++)
-        if (inputs[f->looks[k]].kind == TD_KIND_TENSOR)
-            s->nsizes += inputs[f->looks[k]].tensor->ndim;
-    s->keys = td_malloc(sizeof *s->keys * (size_t)(f->nlooks + 1));
-    s->sizes = td_malloc(sizeof *s->sizes * (size_t)(s->nsizes + 1));
-    if (!s->keys || !s->sizes) {
-        free_special(s);
-        return NULL;
-    }
-    int64_t *sizes = s->sizes;
-    for (int k = 0; k < f->nlooks; k++) {
-        const td_value *v = &inputs[f->looks[k]];
-        s->keys[k] = key_of(v);
-        for (int d = 0; v->kind == TD_KIND_TENSOR && d < v->tensor->ndim; d++)
-            *sizes++ = v->tensor->sizes[d];
-    }
-    return s;
-}
-
 /* Of inputs of the same kinds and other sizes: what differs is not known any more. */
-static special *find_narrower(const td_scripted *f, special *wanted) {
-    special *s = atomic_load_explicit(&f->first, memory_order_relaxed);
+static td_special *find_narrower(const td_scripted *f, td_special *wanted) {
+    td_special *s = atomic_load_explicit(&f->first, memory_order_relaxed);
     for (; s; s = atomic_load_explicit(&s->next, memory_order_relaxed)) {
         if (s->modes != wanted->modes ||
             memcmp(s->keys, wanted->keys, sizeof *s->keys * (size_t)f->nlooks) != 0)
@@ -162,76 +68,6 @@ static special *find_narrower(const td_scripted *f, special *wanted) {
     return NULL;
 }
 
-/* The type of an input tensor as far as the specialisation has it. */
-static const td_ir_type *type_of(td_ir_graph *g, const td_tensor *x, const int64_t *sizes,
-                                 bool recorded) {
-    int64_t strides[TD_MAX_DIMS];
-    bool whole = x->layout == TD_STRIDED && is_row_major(x);
-    for (int d = 0; d < x->ndim; d++)
-        whole &= sizes[d] != TD_IR_UNKNOWN;
-    if (whole)
-        td_contiguous_strides(x->ndim, sizes, strides);
-    td_ir_type type = {.kind = TD_IR_TENSOR,
-                       .dtype = x->dtype,
-                       .requires_grad = recorded && td_is_followed(x),
-                       .placed = true,
-                       .device = td_device_real(td_tensor_device(x)),
-                       .n = x->layout == TD_STRIDED ? x->ndim : TD_IR_UNKNOWN,
-                       .sizes = sizes,
-                       .strides = whole ? strides : NULL};
-    return td_ir_type_copy(g, &type);
-}
-
-static bool takes_type(const td_ir_type *declared, td_ir_type_kind kind) {
-    return declared->kind == kind ||
-           (declared->kind == TD_IR_OPTIONAL && declared->parts[0]->kind == kind);
-}
-
-static void set_types(const td_scripted *f, const special *s, const td_value *inputs,
-                      td_ir_graph *g) {
-    const int64_t *sizes = s->sizes;
-    for (int k = 0; k < f->nlooks; k++) {
-        const td_value *v = &inputs[f->looks[k]];
-        td_ir_value *input = g->block->inputs[f->looks[k]];
-        const td_ir_type *type = input->type;
-        if (v->kind == TD_KIND_TENSOR && takes_type(type, TD_IR_TENSOR))
-            type = type_of(g, v->tensor, sizes, td_is_recording());
-        else if (v->kind == TD_KIND_NIL && type->kind == TD_IR_OPTIONAL)
-            type = td_ir_simple_type(TD_IR_NONE);
-        input->type = type ? type : input->type;
-        sizes += v->kind == TD_KIND_TENSOR ? v->tensor->ndim : 0;
-    }
-}
-
-/* May calls of it be recorded for backward? */
-static bool is_recorded(const td_scripted *f, const td_value *inputs) {
-    bool followed = f->has_tensors;
-    for (int k = 0; k < f->nlooks; k++) {
-        const td_tensor *x = td_arg_tensor(inputs[f->looks[k]]);
-        followed |= x && td_is_followed(x);
-    }
-    return followed && td_is_recording();
-}
-
-static td_status rewrite(const td_scripted *f, special *s, const td_value *inputs) {
-    td_passes_options options = {.recorded = is_recorded(f, inputs)};
-    td_ir_graph *g = td_ir_graph_copy(f->graph);
-    if (!g)
-        return td_fail(TD_ENOMEM, "out of memory for a graph");
-    set_types(f, s, inputs, g);
-    td_status status = td_ir_status(g);
-    if (status == TD_OK)
-        status = td_passes_run(g, &options, NULL);
-    if (status == TD_OK)
-        status = td_script_new(g, &s->script);
-    td_ir_graph_release(g);
-    if (status == TD_OK || status == TD_ENOMEM)
-        return status;
-    s->failed = true;
-    s->script = td_script_retain(f->plain);
-    return TD_OK;
-}
-
 static int64_t clock_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -239,7 +75,7 @@ static int64_t clock_ns(void) {
 }
 
 /* In place of `narrower`, or as the newest. */
-static void publish(td_scripted *f, special *s, special *narrower) {
+static void publish(td_scripted *f, td_special *s, td_special *narrower) {
     s->made = f->made;
     f->made = s;
     if (!narrower) {
@@ -249,8 +85,8 @@ static void publish(td_scripted *f, special *s, special *narrower) {
         f->nspecials++;
         return;
     }
-    _Atomic(special *) *place = &f->first;
-    for (special *p; (p = atomic_load_explicit(place, memory_order_relaxed)) != narrower;)
+    _Atomic(td_special *) *place = &f->first;
+    for (td_special *p; (p = atomic_load_explicit(place, memory_order_relaxed)) != narrower;)
         place = &p->next;
     atomic_store_explicit(&s->next, atomic_load_explicit(&narrower->next, memory_order_relaxed),
                           memory_order_relaxed);
@@ -259,23 +95,23 @@ static void publish(td_scripted *f, special *s, special *narrower) {
 }
 
 /* Under the lock. *out stays NULL where there are as many as there may be. */
-static td_status make(td_scripted *f, uint64_t modes, const td_value *inputs, special **out) {
+static td_status make(td_scripted *f, uint64_t modes, const td_value *inputs, td_special **out) {
     *out = find(f, modes, inputs);
     if (*out)
         return TD_OK;
     int64_t began = clock_ns();
-    special *s = new_special(f, modes, inputs);
+    td_special *s = td_special_new(f, modes, inputs);
     if (!s)
         return td_fail(TD_ENOMEM, "out of memory for a function");
-    special *narrower = find_narrower(f, s);
+    td_special *narrower = find_narrower(f, s);
     if (!narrower && f->nspecials == TD_SCRIPTED_MOST) {
         f->full = true;
-        free_special(s);
+        td_special_free(s);
         return TD_OK;
     }
-    td_status status = rewrite(f, s, inputs);
+    td_status status = td_special_rewrite(f, s, inputs);
     if (status) {
-        free_special(s);
+        td_special_free(s);
         return status;
     }
     s->ns = clock_ns() - began;
@@ -296,7 +132,7 @@ static td_status check_inputs(const td_scripted *f, const td_value *inputs) {
 }
 
 static td_status make_locked(td_scripted *f, uint64_t modes, const td_value *inputs,
-                             special **out) {
+                             td_special **out) {
     *out = NULL;
     td_status status = check_inputs(f, inputs);
     if (status)
@@ -309,7 +145,7 @@ static td_status make_locked(td_scripted *f, uint64_t modes, const td_value *inp
 
 /* The script that these inputs run: borrowed from the function. */
 static inline td_status choose(td_scripted *f, const td_value *inputs, const td_script **out) {
-    special *s = NULL;
+    td_special *s = NULL;
     *out = f->plain;
     if (TD_UNLIKELY(td_modes_current.dispatcher ||
                     atomic_load_explicit(&f->eager, memory_order_relaxed))) {
@@ -376,9 +212,9 @@ td_scripted *td_scripted_retain(td_scripted *f) {
 void td_scripted_release(td_scripted *f) {
     if (!f || !td_was_last(&f->refs))
         return;
-    for (special *s = f->made, *before; s; s = before) {
+    for (td_special *s = f->made, *before; s; s = before) {
         before = s->made;
-        free_special(s);
+        td_special_free(s);
     }
     td_script_release(f->plain);
     td_shared_host_release(f->host);
@@ -434,149 +270,11 @@ td_status td_scripted_fork(td_scripted *f, const td_value *inputs, td_value *fut
 }
 
 td_status td_scripted_graph_for(td_scripted *f, const td_value *inputs, td_ir_graph **out) {
-    special *s = NULL;
+    td_special *s = NULL;
     *out = NULL;
     uint64_t modes = modes_now();
     td_status status = make_locked(f, modes, inputs, &s);
     if (status == TD_OK)
         *out = td_ir_graph_retain((td_ir_graph *)td_script_graph(s ? s->script : f->plain));
     return status;
-}
-
-/* ---- why ---- */
-
-/* A text that grows. */
-typedef struct words {
-    char *text;
-    size_t used, room;
-    bool failed;
-} words;
-
-TD_PRINTF(2, 3) static void add(words *w, const char *format, ...) {
-    char line[600];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    size_t n = strlen(line);
-    if (w->used + n + 1 > w->room) {
-        size_t room = 2 * (w->used + n) + 256;
-        char *text = w->failed ? NULL : td_realloc(w->text, room);
-        if (!text) {
-            w->failed = true;
-            return;
-        }
-        w->text = text;
-        w->room = room;
-    }
-    memcpy(w->text + w->used, line, n + 1);
-    w->used += n;
-}
-
-static void add_input(words *w, uint64_t key, const int64_t *sizes) {
-    if ((key & 255) != TD_KIND_TENSOR) {
-        add(w, "%s", (key & 255) == TD_KIND_NIL ? "nil" : "a value");
-        return;
-    }
-    int n = (int)(key >> 16 & 255);
-    add(w, "%s(", td_ir_dtype_name((td_dtype)(key >> 8 & 255)));
-    for (int d = 0; d < n; d++) {
-        if (sizes[d] == TD_IR_UNKNOWN)
-            add(w, "%s*", d ? ", " : "");
-        else
-            add(w, "%s%lld", d ? ", " : "", (long long)sizes[d]);
-    }
-    add(w, "%s%s)", key >> 32 & 1 ? (n ? ", requires_grad" : "requires_grad") : "",
-        key >> 33 & 1 ? "" : ", not row-major");
-}
-
-/* In what it differs from another one. */
-static void add_difference(words *w, const td_scripted *f, const special *s, const special *other) {
-    const td_ir_block *block = f->graph->block;
-    bool any = false;
-    if (s->modes != other->modes) {
-        add(w, "; other modes");
-        any = true;
-    }
-    const int64_t *sizes = s->sizes, *others = other->sizes;
-    for (int k = 0; k < f->nlooks; k++) {
-        int n = (s->keys[k] & 255) == TD_KIND_TENSOR ? (int)(s->keys[k] >> 16 & 255) : 0;
-        int m = (other->keys[k] & 255) == TD_KIND_TENSOR ? (int)(other->keys[k] >> 16 & 255) : 0;
-        bool sized = n == m && (!n || !memcmp(sizes, others, sizeof *sizes * (size_t)n));
-        if (s->keys[k] != other->keys[k] || !sized) {
-            add(w, "%s%%%s", any ? ", " : "; differs in ", block->inputs[f->looks[k]]->name);
-            any = true;
-        }
-        sizes += n;
-        others += m;
-    }
-}
-
-static void add_special(words *w, const td_scripted *f, const special *s, int number) {
-    const int64_t *sizes = s->sizes;
-    add(w, "%d: (", number);
-    for (int k = 0; k < f->nlooks; k++) {
-        add(w, k ? ", " : "");
-        add_input(w, s->keys[k], sizes);
-        sizes += (s->keys[k] & 255) == TD_KIND_TENSOR ? (int)(s->keys[k] >> 16 & 255) : 0;
-    }
-    add(w, "): %lld calls, %lld ns to make", (long long)atomic_load(&s->calls), (long long)s->ns);
-    if (s->replaced)
-        add(w, "; sizes varied, a later one serves them");
-    if (s->failed)
-        add(w, "; could not be rewritten, runs as written");
-    if (s->made)
-        add_difference(w, f, s, s->made);
-    add(w, "\n");
-}
-
-/* Under the lock: how many were made, replaced ones too; the k-th of them. */
-static int count(const td_scripted *f) {
-    int n = 0;
-    for (const special *s = f->made; s; s = s->made)
-        n++;
-    return n;
-}
-
-static const special *get(const td_scripted *f, int k) {
-    const special *s = f->made;
-    for (int left = count(f) - 1 - k; s && left > 0; left--)
-        s = s->made;
-    return s;
-}
-
-char *td_scripted_why(td_scripted *f) {
-    words w = {.text = NULL};
-    pthread_mutex_lock(&f->making);
-    int n = count(f);
-    add(&w, "%s: %d specialisation%s\n", f->name, f->nspecials, f->nspecials == 1 ? "" : "s");
-    for (int k = 0; k < n; k++)
-        add_special(&w, f, get(f, k), k + 1);
-    long long plain = atomic_load(&f->plain_calls);
-    if (f->full)
-        add(&w, "no more than %d are made: other inputs run the graph as written\n",
-            TD_SCRIPTED_MOST);
-    if (plain)
-        add(&w, "%lld calls ran the graph as written\n", plain);
-    pthread_mutex_unlock(&f->making);
-    if (w.failed) {
-        td_free(w.text);
-        return NULL;
-    }
-    return w.text;
-}
-
-int td_scripted_nspecialisations(td_scripted *f) {
-    pthread_mutex_lock(&f->making);
-    int n = count(f);
-    pthread_mutex_unlock(&f->making);
-    return n;
-}
-
-void td_scripted_statistics(td_scripted *f, int k, int64_t *calls, int64_t *ns) {
-    pthread_mutex_lock(&f->making);
-    const special *s = k >= 0 && k < count(f) ? get(f, k) : NULL;
-    *calls = s ? atomic_load(&s->calls) : 0;
-    *ns = s ? s->ns : 0;
-    pthread_mutex_unlock(&f->making);
 }

@@ -224,6 +224,35 @@ TEST(a_missing_input_is_known_to_be_none) {
     td_scripted_release(f);
 }
 
+/* What a fork runs is rewritten for what it is given; the first graph of all stays as it is. */
+TEST(graphs_of_forks_are_rewritten_too) {
+    td_scripted *f = make_function("graph(%x : Tensor):\n"
+                                   "  %f : Future(Tensor) = prim::fork_0(%x)\n"
+                                   "  %y : Tensor = aten::wait(%f)\n"
+                                   "  return (%y)\n"
+                                   "with prim::fork_0 = graph(%x : Tensor):\n"
+                                   "  %a : Tensor = aten::mul(%x, %x)\n"
+                                   "  %b : Tensor = aten::mul(%a, %x)\n"
+                                   "  return (%b)\n");
+    REQUIRE(f != NULL);
+    int64_t sizes[1] = {3};
+    td_tensor *x = filled(TD_F32, 1, sizes, 2);
+    td_value out = TD_NIL, input = TD_T(x);
+    td_ir_graph *g = NULL;
+    CHECK_INT(td_scripted_call(f, &input, &out), TD_OK);
+    CHECK(td_arg_tensor(out) && ((float *)out.tensor->data)[0] == 8);
+    td_value_drop(&out);
+    CHECK_INT(td_scripted_graph_for(f, &input, &g), TD_OK);
+    char *printed = td_ir_print(g), *written = td_ir_print(td_scripted_graph(f));
+    CHECK_CONTAINS(printed, "prim::FusionGroup_1");
+    CHECK(!strstr(written, "FusionGroup"));
+    td_free(printed);
+    td_free(written);
+    td_ir_graph_release(g);
+    td_release(x);
+    td_scripted_release(f);
+}
+
 int main(void) {
     if (td_init()) {
         fprintf(stderr, "%s\n", td_error_message());
@@ -236,5 +265,6 @@ int main(void) {
     RUN(a_function_may_run_as_it_was_written);
     RUN(calls_are_recorded_for_backward);
     RUN(a_missing_input_is_known_to_be_none);
+    RUN(graphs_of_forks_are_rewritten_too);
     return check_finish();
 }

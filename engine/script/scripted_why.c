@@ -1,0 +1,144 @@
+/* scripted_why.c: what a function tells of its specialisations. */
+#include "engine/core/memory.h"
+#include "engine/script/special.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A text that grows. */
+typedef struct words {
+    char *text;
+    size_t used, room;
+    bool failed;
+} words;
+
+TD_PRINTF(2, 3) static void add(words *w, const char *format, ...) {
+    char line[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    size_t n = strlen(line);
+    if (w->used + n + 1 > w->room) {
+        size_t room = 2 * (w->used + n) + 256;
+        char *text = w->failed ? NULL : td_realloc(w->text, room);
+        if (!text) {
+            w->failed = true;
+            return;
+        }
+        w->text = text;
+        w->room = room;
+    }
+    memcpy(w->text + w->used, line, n + 1);
+    w->used += n;
+}
+
+static void add_input(words *w, uint64_t key, const int64_t *sizes) {
+    if (!td_key_is_tensor(key)) {
+        add(w, "%s", (key & 255) == TD_KIND_NIL ? "nil" : "a value");
+        return;
+    }
+    int n = td_key_ndim(key);
+    add(w, "%s(", td_ir_dtype_name(td_key_dtype(key)));
+    for (int d = 0; d < n; d++) {
+        if (sizes[d] == TD_IR_UNKNOWN)
+            add(w, "%s*", d ? ", " : "");
+        else
+            add(w, "%s%lld", d ? ", " : "", (long long)sizes[d]);
+    }
+    add(w, "%s%s)", td_key_is_followed(key) ? (n ? ", requires_grad" : "requires_grad") : "",
+        td_key_is_row_major(key) ? "" : ", not row-major");
+}
+
+/* In what it differs from another one. */
+static void add_difference(words *w, const td_scripted *f, const td_special *s,
+                           const td_special *other) {
+    const td_ir_block *block = f->graph->block;
+    bool any = false;
+    if (s->modes != other->modes) {
+        add(w, "; other modes");
+        any = true;
+    }
+    const int64_t *sizes = s->sizes, *others = other->sizes;
+    for (int k = 0; k < f->nlooks; k++) {
+        int n = td_key_ndim(s->keys[k]);
+        int m = td_key_ndim(other->keys[k]);
+        bool sized = n == m && (!n || !memcmp(sizes, others, sizeof *sizes * (size_t)n));
+        if (s->keys[k] != other->keys[k] || !sized) {
+            add(w, "%s%%%s", any ? ", " : "; differs in ", block->inputs[f->looks[k]]->name);
+            any = true;
+        }
+        sizes += n;
+        others += m;
+    }
+}
+
+static void add_special(words *w, const td_scripted *f, const td_special *s, int number) {
+    const int64_t *sizes = s->sizes;
+    add(w, "%d: (", number);
+    for (int k = 0; k < f->nlooks; k++) {
+        add(w, k ? ", " : "");
+        add_input(w, s->keys[k], sizes);
+        sizes += td_key_ndim(s->keys[k]);
+    }
+    add(w, "): %lld calls, %lld ns to make", (long long)atomic_load(&s->calls), (long long)s->ns);
+    if (s->replaced)
+        add(w, "; sizes varied, a later one serves them");
+    if (s->failed)
+        add(w, "; could not be rewritten, runs as written");
+    if (s->made)
+        add_difference(w, f, s, s->made);
+    add(w, "\n");
+}
+
+/* Under the lock: how many were made, replaced ones too; the k-th of them. */
+static int count(const td_scripted *f) {
+    int n = 0;
+    for (const td_special *s = f->made; s; s = s->made)
+        n++;
+    return n;
+}
+
+static const td_special *get(const td_scripted *f, int k) {
+    const td_special *s = f->made;
+    for (int left = count(f) - 1 - k; s && left > 0; left--)
+        s = s->made;
+    return s;
+}
+
+char *td_scripted_why(td_scripted *f) {
+    words w = {.text = NULL};
+    pthread_mutex_lock(&f->making);
+    int n = count(f);
+    add(&w, "%s: %d specialisation%s\n", f->name, f->nspecials, f->nspecials == 1 ? "" : "s");
+    for (int k = 0; k < n; k++)
+        add_special(&w, f, get(f, k), k + 1);
+    long long plain = atomic_load(&f->plain_calls);
+    if (f->full)
+        add(&w, "no more than %d are made: other inputs run the graph as written\n",
+            TD_SCRIPTED_MOST);
+    if (plain)
+        add(&w, "%lld calls ran the graph as written\n", plain);
+    pthread_mutex_unlock(&f->making);
+    if (w.failed) {
+        td_free(w.text);
+        return NULL;
+    }
+    return w.text;
+}
+
+int td_scripted_nspecialisations(td_scripted *f) {
+    pthread_mutex_lock(&f->making);
+    int n = count(f);
+    pthread_mutex_unlock(&f->making);
+    return n;
+}
+
+void td_scripted_statistics(td_scripted *f, int k, int64_t *calls, int64_t *ns) {
+    pthread_mutex_lock(&f->making);
+    const td_special *s = k >= 0 && k < count(f) ? get(f, k) : NULL;
+    *calls = s ? atomic_load(&s->calls) : 0;
+    *ns = s ? s->ns : 0;
+    pthread_mutex_unlock(&f->making);
+}

@@ -1,0 +1,92 @@
+/* special.h: specialisations: what a function's graph became for one kind of inputs. */
+#ifndef TD_SCRIPT_SPECIAL_H
+#define TD_SCRIPT_SPECIAL_H
+
+#include "engine/autograd/autograd.h"
+#include "engine/script/run.h"
+#include "engine/script/scripted.h"
+
+#include <pthread.h>
+
+typedef struct td_special td_special;
+struct td_special {
+    _Atomic(td_special *) next; /* older */
+    td_special *made;           /* the one made before it, replaced or not */
+    td_script *script;
+    uint64_t modes;
+    uint64_t *keys; /* of the inputs that are looked at */
+    int64_t *sizes; /* of all tensors among them, one after the other; or TD_IR_UNKNOWN */
+    int nsizes;
+    int64_t ns;
+    atomic_llong calls;
+    bool replaced, failed; /* failed: the graph could not be rewritten, and runs as written */
+};
+
+struct td_scripted {
+    atomic_int refs;
+    atomic_bool eager;
+    td_ir_graph *graph;
+    char *name;
+    td_script *plain; /* the graph as it was written */
+    td_shared_host *host;
+    int nlooks, *looks; /* inputs on whose kind a specialisation depends */
+    bool has_tensors;   /* constants among the graph's, which may require grad */
+    _Atomic(td_special *) first;
+    pthread_mutex_t making; /* guards what follows */
+    td_special *made;
+    int nspecials; /* that are not replaced */
+    bool full;     /* more were wanted than there may be */
+    atomic_llong plain_calls;
+};
+
+/* Strides as they follow from the sizes, dims of one element included. */
+static inline bool td_is_row_major(const td_tensor *x) {
+    int64_t step = 1;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        if (x->strides[d] != step)
+            return false;
+        step *= x->sizes[d] ? x->sizes[d] : 1; /* as td_contiguous_strides has them */
+    }
+    return true;
+}
+
+/* All that a specialisation may rely on of a value but a tensor's sizes. Here, for every call asks.
+ */
+static inline uint64_t td_special_key(const td_value *v) {
+    if (TD_UNLIKELY(v->kind != TD_KIND_TENSOR))
+        return v->kind;
+    const td_tensor *x = v->tensor;
+    td_device device = td_tensor_device(x);
+    return v->kind | (uint64_t)x->dtype << 8 | (uint64_t)x->ndim << 16 | (uint64_t)x->layout << 24 |
+           (uint64_t)td_is_followed(x) << 32 |
+           (uint64_t)(x->contiguous && td_is_row_major(x)) << 33 |
+           (uint64_t)(v->from_one & 1) << 34 | (uint64_t)device.type << 40 |
+           (uint64_t)(uint8_t)device.index << 48;
+}
+
+/* What a key says: is it of a tensor, of which dtype, dims and further properties? */
+static inline bool td_key_is_tensor(uint64_t key) {
+    return (key & 255) == TD_KIND_TENSOR;
+}
+static inline td_dtype td_key_dtype(uint64_t key) {
+    return (td_dtype)(key >> 8 & 255);
+}
+static inline int td_key_ndim(uint64_t key) {
+    return td_key_is_tensor(key) ? (int)(key >> 16 & 255) : 0;
+}
+static inline bool td_key_is_followed(uint64_t key) {
+    return key >> 32 & 1;
+}
+static inline bool td_key_is_row_major(uint64_t key) {
+    return key >> 33 & 1;
+}
+
+/* New, of these inputs and modes, without a script; NULL: out of memory (no message is set). */
+td_special *td_special_new(const td_scripted *f, uint64_t modes, const td_value *inputs);
+void td_special_free(td_special *s); /* NULL is fine */
+/* Its script: the function's graph with the types of these inputs, rewritten by the passes. Where
+ * they can't rewrite it, it is the graph as written, and `failed` says so. ENOMEM. */
+td_status td_special_rewrite(const td_scripted *f, td_special *s,
+                             const td_value *inputs) TD_MUST_CHECK;
+
+#endif
