@@ -20,7 +20,7 @@ FLOORS = {
     "engine/io/": ("engine/core/",),
     "engine/distributed/": ("engine/core/",),
     "engine/distributed/loaded/": ("engine/core/", "engine/distributed/"),
-    "engine/script/": ENGINE_LOWER + ("engine/autograd/", "engine/calls/"),
+    "engine/script/": ENGINE_LOWER + ("engine/autograd/", "engine/calls/", "engine/io/"),
     "engine/": ENGINE_LOWER + ("engine/autograd/", "engine/calls/", "engine/script/"),
     "profiler/": ("engine/",),
     "lua-bindings/": ("engine/", "profiler/", "cmake/embedded.h"),
