@@ -8,9 +8,10 @@ for word in string.gmatch("and break do else elseif end false for function goto 
     KEYWORDS[word] = true
 end
 
--- Longest first.
-local SYMBOLS = { "...", "<<", ">>", "//", "==", "~=", "<=", ">=", "::", "..", "+", "-", "*", "/", "%", "^", "#", "&", "~",
-    "|", "<", ">", "=", "(", ")", "{", "}", "[", "]", ";", ":", ",", "." }
+local SYMBOLS = {}
+for symbol in string.gmatch("... << >> // == ~= <= >= :: .. + - * / % ^ # & ~ | < > = ( ) { } [ ] ; : , .", "%S+") do
+    SYMBOLS[symbol] = true
+end
 
 local ESCAPES = { a = "\a", b = "\b", f = "\f", n = "\n", r = "\r", t = "\t", v = "\v", ["\\"] = "\\", ["\""] = "\"",
     ["'"] = "'", ["\n"] = "\n" }
@@ -109,8 +110,9 @@ function Lexer:comment(at)
 end
 
 function Lexer:symbol(at)
-    for _, s in ipairs(SYMBOLS) do
-        if string.sub(self.text, at, at + #s - 1) == s then
+    for length = 3, 1, -1 do
+        local s = string.sub(self.text, at, at + length - 1)
+        if SYMBOLS[s] then
             self:add(s, s, at)
             return at + #s
         end

@@ -6,8 +6,9 @@ local source = {}
 
 -- ---- texts ----
 
--- Trees by text: {functions, notes, lines}; a text that is gone takes its tree along.
-local parsed = setmetatable({}, { __mode = "v" })
+-- Trees by text: {functions, notes, lines}; of so many texts at most.
+local MOST_PARSED = 24
+local parsed, count = {}, 0
 
 local function read_file(path)
     local file = io.open(path, "rb")
@@ -44,6 +45,10 @@ function source.parse(text)
         if not chunk then
             return nil, functions
         end
+        if count == MOST_PARSED then
+            parsed, count = {}, 0
+        end
+        count = count + 1
         parsed[text] = { functions = functions, notes = notes, lines = lines_of(text), chunk = chunk }
     end
     return parsed[text]
