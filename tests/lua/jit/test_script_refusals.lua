@@ -79,6 +79,15 @@ t.test("functions_in_c_that_no_graph_knows", function()
     refused(function(x) return pcall(x) end, "pcall")
 end)
 
+t.test("branches_that_nest_too_deep", function()
+    local lines = { "return function(n) --: int" }
+    for k = 1, 100 do
+        lines[#lines + 1] = string.format("    if n == %d then return %d end", k, 2 * k)
+    end
+    lines[#lines + 1] = "    return 0\nend"
+    refused(load(table.concat(lines, "\n"))(), "nested deeper than")
+end)
+
 t.test("contexts", function()
     refused(function(x) return tide.no_grad(function() return x end) end, "around the call")
 end)
