@@ -503,5 +503,5 @@ t.test("the_source_of_every_function_of_nn_is_found", function()
         end
     end
     look(tide.nn, "nn")
-    t.is_true(count > 1000, "functions: " .. count)
+    t.is_true(count > 500, "functions: " .. count)
 end)
