@@ -112,5 +112,5 @@ method("why", ") -> any",
 
 script.class(methods, properties)
 
-tide._document(jit, "jit", "tide.jit", "Functions as graphs: trace, script, load. See ?tide.jit.trace.")
+tide._document(jit, "jit", "tide.jit", "Functions as graphs: trace, script, load, fork. See ?tide.jit.trace.")
 return jit

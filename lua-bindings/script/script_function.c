@@ -6,7 +6,6 @@
  */
 #include "lua-bindings/script/script_function.h"
 
-#include "lua-bindings/modules/modules.h"
 #include "lua-bindings/state/script.h"
 
 #include <stdio.h>
@@ -316,13 +315,12 @@ static int is_function(lua_State *L) {
     return 1;
 }
 
-/* tide._script: what lua/jit.lua and its parts stand on. */
-void tide_open_script_functions(lua_State *L) {
+void tide_open_script_class(lua_State *L) {
     static const luaL_Reg functions[] = {
         {"info", get_info},   {"name", get_name}, {"is", is_function},
         {"class", set_class}, {NULL, NULL},
     };
-    tide_open_script_values(L);
+    tide_set_functions(L, functions);
     luaL_newmetatable(L, class_name);
     lua_pushvalue(L, -1);
     tide_push_function(L, call, 1);
@@ -334,8 +332,4 @@ void tide_open_script_functions(lua_State *L) {
     lua_pushstring(L, class_name);
     lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
-    lua_newtable(L);
-    tide_set_functions(L, functions);
-    tide_set_script_functions(L);
-    lua_setfield(L, -2, "_script");
 }

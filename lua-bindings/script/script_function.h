@@ -51,7 +51,9 @@ void tide_set_host(lua_State *L, td_scripted *f, int index);
 /* script_describe.c. describe(f): a graph as tables, for what shows it. */
 int tide_script_describe(lua_State *L);
 void tide_describe_graph(lua_State *L, const td_ir_graph *g);
-/* script_more.c: tide._script's functions besides. */
+/* Fill the table at the top, tide._script: script_function.c makes the class, too; script_more.c
+ * has the functions besides. */
+void tide_open_script_class(lua_State *L);
 void tide_set_script_functions(lua_State *L);
 /* script_passes.c. passes(f, ...) */
 int tide_script_passes(lua_State *L);

@@ -18,7 +18,7 @@ FLOORS = {
     "engine/calls/": ENGINE_LOWER + ("engine/autograd/",),
     "engine/meta/": ("engine/core/",),
     "engine/io/": ("engine/core/",),
-    "engine/script/": ENGINE_LOWER + ("engine/autograd/", "engine/calls/"),
+    "engine/script/": ENGINE_LOWER + ("engine/autograd/", "engine/calls/", "engine/io/"),
     "engine/": ENGINE_LOWER + ("engine/autograd/", "engine/calls/", "engine/script/"),
     "profiler/": ("engine/",),
     "lua-bindings/": ("engine/", "profiler/", "cmake/embedded.h"),
