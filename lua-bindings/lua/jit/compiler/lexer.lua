@@ -93,7 +93,7 @@ function Lexer:add(kind, value, from)
     while self.starts[self.line + 1] and self.starts[self.line + 1] <= from do
         self.line = self.line + 1
     end
-    local token = { kind = kind, value = value, line = self.line, column = from - self.starts[self.line] + 1 }
+    local token = { kind = kind, value = value, line = self.line, column = from - self.starts[self.line] + 1, at = from }
     self.tokens[#self.tokens + 1] = token
 end
 
@@ -147,7 +147,7 @@ function Lexer:token(at)
     return next_at
 end
 
---- tokens(text): a list of {kind, value, line, column}: kind is "name", "number", "string", "end" or the keyword or symbol
+--- tokens(text): a list of {kind, value, line, column, at}: kind is "name", "number", "string", "end" or the keyword or symbol
 --- itself. And a list of the comments that hold types, {line, column, text}. nil and where, for what is no Lua.
 function lexer.tokens(text)
     local self = setmetatable({ text = text, tokens = {}, notes = {}, starts = lines_of(text), line = 1 }, Lexer)
