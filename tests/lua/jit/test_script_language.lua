@@ -487,3 +487,21 @@ t.test("tuples_options_and_texts_as_inputs", function()
     end)
     t.eq({ g(tide.ones(3), nil, "sum"):item(), g(tide.ones(3), 1.5, "mean"):item() }, { 6, 1.5 })
 end)
+
+t.test("the_source_of_every_function_of_nn_is_found", function()
+    local source, seen, count = tide._require "jit.compiler.source", {}, 0
+    local function look(value, path)
+        if type(value) == "function" and debug.getinfo(value, "S").what ~= "C" then
+            local where, why = source.of(value)
+            t.is_true(where, path .. ": " .. tostring(why))
+            count = count + 1
+        elseif type(value) == "table" and not seen[value] then
+            seen[value] = true
+            for key, inner in pairs(value) do
+                look(inner, path .. "." .. tostring(key))
+            end
+        end
+    end
+    look(tide.nn, "nn")
+    t.is_true(count > 500, "functions: " .. count)
+end)

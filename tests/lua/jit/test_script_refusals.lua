@@ -79,6 +79,15 @@ t.test("functions_in_c_that_no_graph_knows", function()
     refused(function(x) return pcall(x) end, "pcall")
 end)
 
+t.test("branches_that_nest_too_deep", function()
+    local lines = { "return function(n) --: int" }
+    for k = 1, 100 do
+        lines[#lines + 1] = string.format("    if n == %d then return %d end", k, 2 * k)
+    end
+    lines[#lines + 1] = "    return 0\nend"
+    refused(load(table.concat(lines, "\n"))(), "nested deeper than")
+end)
+
 t.test("contexts", function()
     refused(function(x) return tide.no_grad(function() return x end) end, "around the call")
 end)
@@ -143,8 +152,18 @@ t.test("texts_that_were_changed", function()
     t.error_has(function() tide.jit.script(5) end, "function")
 end)
 
-t.test("functions_that_stand_on_one_line", function()
-    local a, b = function(x) return x + 1 end, function(x) return x + 2 end
+t.test("functions_of_one_line_that_are_alike", function()
+    local a, b = function(x) return x + 1 end, function(x) return x + 1 end
     t.error_has(function() tide.jit.script(a) end, "give each lines of its own")
     t.is_true(b)
+end)
+
+t.test("functions_of_one_line_are_told_apart_by_their_code", function()
+    local k = 10
+    local function pair() return function(x) return x + 1 end, function(x) return x + 2 end, function(x) return x + k end end
+    local a, b, c = pair()
+    t.eq({ tide.jit.script(a)(tide.ones(1)):item(), tide.jit.script(b)(tide.ones(1)):item(), tide.jit.script(c)(tide.ones(1)):item() },
+        { 2, 3, 11 })
+    local outer = function(x) local function inner(y) return y * 3 end return inner(x) end
+    t.eq(tide.jit.script(outer)(tide.ones(1)):item(), 3)
 end)

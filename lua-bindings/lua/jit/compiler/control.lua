@@ -43,10 +43,22 @@ end
 
 -- ---- branches ----
 
+local MOST_NESTED = 58 -- what the engine's parser takes, but for types
+
+local function open(self)
+    local block, outer = self.g:open()
+    block.depth = (outer.depth or 0) + 1
+    if block.depth > MOST_NESTED then
+        self:fail("branches and loops are nested deeper than %d here (what follows an early return, an elseif or an 'or' is nested "
+            .. "in it): a table or a loop may say the same", MOST_NESTED)
+    end
+    return block, outer
+end
+
 -- Run a branch; its block, what it changed, what it gave and whether it ended in an error. Its changes are undone.
 local function branch(self, fn, serial)
     local mark = #self.trail
-    local block, outer = self.g:open()
+    local block, outer = open(self)
     self.dead = false
     local result = fn()
     self.g.block = outer
@@ -224,7 +236,7 @@ local function try_loop(self, spec, carried, serial, first)
         parts_of(self, entry, entry.object[entry.key], inputs)
     end
     local node = { op = "prim::Loop", inputs = inputs, outputs = {}, blocks = {}, place = self.g.place }
-    local body = self.g:open()
+    local body = open(self)
     local trip = graph.value "int"
     body.inputs[1] = trip
     for _, entry in ipairs(carried) do

@@ -8,9 +8,10 @@ for word in string.gmatch("and break do else elseif end false for function goto 
     KEYWORDS[word] = true
 end
 
--- Longest first.
-local SYMBOLS = { "...", "<<", ">>", "//", "==", "~=", "<=", ">=", "::", "..", "+", "-", "*", "/", "%", "^", "#", "&", "~",
-    "|", "<", ">", "=", "(", ")", "{", "}", "[", "]", ";", ":", ",", "." }
+local SYMBOLS = {}
+for symbol in string.gmatch("... << >> // == ~= <= >= :: .. + - * / % ^ # & ~ | < > = ( ) { } [ ] ; : , .", "%S+") do
+    SYMBOLS[symbol] = true
+end
 
 local ESCAPES = { a = "\a", b = "\b", f = "\f", n = "\n", r = "\r", t = "\t", v = "\v", ["\\"] = "\\", ["\""] = "\"",
     ["'"] = "'", ["\n"] = "\n" }
@@ -92,7 +93,7 @@ function Lexer:add(kind, value, from)
     while self.starts[self.line + 1] and self.starts[self.line + 1] <= from do
         self.line = self.line + 1
     end
-    local token = { kind = kind, value = value, line = self.line, column = from - self.starts[self.line] + 1 }
+    local token = { kind = kind, value = value, line = self.line, column = from - self.starts[self.line] + 1, at = from }
     self.tokens[#self.tokens + 1] = token
 end
 
@@ -109,8 +110,9 @@ function Lexer:comment(at)
 end
 
 function Lexer:symbol(at)
-    for _, s in ipairs(SYMBOLS) do
-        if string.sub(self.text, at, at + #s - 1) == s then
+    for length = 3, 1, -1 do
+        local s = string.sub(self.text, at, at + length - 1)
+        if SYMBOLS[s] then
             self:add(s, s, at)
             return at + #s
         end
@@ -145,7 +147,7 @@ function Lexer:token(at)
     return next_at
 end
 
---- tokens(text): a list of {kind, value, line, column}: kind is "name", "number", "string", "end" or the keyword or symbol
+--- tokens(text): a list of {kind, value, line, column, at}: kind is "name", "number", "string", "end" or the keyword or symbol
 --- itself. And a list of the comments that hold types, {line, column, text}. nil and where, for what is no Lua.
 function lexer.tokens(text)
     local self = setmetatable({ text = text, tokens = {}, notes = {}, starts = lines_of(text), line = 1 }, Lexer)

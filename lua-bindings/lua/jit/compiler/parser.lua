@@ -45,7 +45,7 @@ end
 -- {tag = "Function", params = {names}, vararg, body, last = line of its end, method = true where it has a self of its own}
 function Parser:body(token, method)
     local params, vararg = {}, false
-    self:expect "("
+    local open = self:expect "("
     while self.token.kind ~= ")" do
         if self:accept "..." then
             vararg = true
@@ -62,7 +62,8 @@ function Parser:body(token, method)
     end
     local fn = node(token, "Function", { params = params, vararg = vararg, method = method, header = close.line })
     fn.body = self:block()
-    fn.last = self:expect("end").line
+    local last = self:expect "end"
+    fn.last, fn.from, fn.to = last.line, open.at, last.at + 2 -- of the text, from "(" to "end"
     self.functions[#self.functions + 1] = fn
     return fn
 end

@@ -6,8 +6,9 @@ local source = {}
 
 -- ---- texts ----
 
--- Trees by text: {functions, notes, lines}; a text that is gone takes its tree along.
-local parsed = setmetatable({}, { __mode = "v" })
+-- Trees by text: {functions, notes, lines}; of so many texts at most.
+local MOST_PARSED = 24
+local parsed, count = {}, 0
 
 local function read_file(path)
     local file = io.open(path, "rb")
@@ -44,6 +45,10 @@ function source.parse(text)
         if not chunk then
             return nil, functions
         end
+        if count == MOST_PARSED then
+            parsed, count = {}, 0
+        end
+        count = count + 1
         parsed[text] = { functions = functions, notes = notes, lines = lines_of(text), chunk = chunk }
     end
     return parsed[text]
@@ -89,6 +94,42 @@ local function candidates(tree, closure, info)
     return list
 end
 
+-- Is the closure what Lua makes of a function's text? The same code and constants; where its upvalues come from is told
+-- otherwise here, in two bytes of each.
+local function is_made_of(fn, closure, text)
+    local names = {}
+    for k = 1, 255 do
+        local name = debug.getupvalue(closure, k)
+        if not name then
+            break
+        end
+        names[#names + 1] = name ~= "_ENV" and name or nil
+    end
+    local body = string.sub(text, fn.from, fn.to)
+    if fn.method then
+        body = string.gsub(body, "^%(%s*(%)?)", function(close) return close == ")" and "(self)" or "(self, " end)
+    end
+    local locals = #names > 0 and "local " .. table.concat(names, ", ") .. " " or ""
+    local chunk = load(string.rep("\n", fn.line - 1) .. locals .. "return function" .. body)
+    if not chunk then
+        return false
+    end
+    local made, own, differ = string.dump(chunk(), true), string.dump(closure, true), 0
+    for k = 1, #made == #own and #made or 0 do
+        differ = differ + (string.byte(made, k) ~= string.byte(own, k) and 1 or 0)
+    end
+    return #made == #own and differ <= 2 * debug.getinfo(closure, "u").nups
+end
+
+-- Of several functions at one place those that the closure may be made of by their code.
+local function told_apart(list, closure, text)
+    local kept = {}
+    for _, fn in ipairs(list) do
+        kept[#kept + 1] = is_made_of(fn, closure, text) and fn or nil
+    end
+    return #kept > 0 and kept or list
+end
+
 --- of(closure): {fn = its tree, lines, file, notes} of a Lua function; nil and why there is none.
 function source.of(closure)
     local info = debug.getinfo(closure, "Su")
@@ -105,6 +146,9 @@ function source.of(closure)
         return nil, string.format("%s:%d:%d: %s", info.short_src, problem.line, problem.column, problem.what)
     end
     local list = candidates(tree, closure, info)
+    if #list > 1 then
+        list = told_apart(list, closure, text)
+    end
     if #list == 0 then
         return nil, string.format("there is no such function at %s any more: the text was changed", where)
     elseif #list > 1 then
