@@ -292,6 +292,8 @@ static td_status copy_inputs(td_gradient *d, const td_value *inputs) {
         td_tensor *made;
         if (inputs[k].kind > TD_KIND_FLOATS || !(plain >> inputs[k].kind & 1))
             return td_fail(TD_EVALUE, "input %d is a list", k + 1);
+        if (inputs[k].from_one)
+            return td_fail(TD_EVALUE, "input %d has indices that count from 1", k + 1);
         d->inputs[k] = inputs[k];
         if (inputs[k].kind != TD_KIND_TENSOR)
             continue;
@@ -485,6 +487,8 @@ bool td_gradient_fits(const td_gradient *d, const td_value *inputs) {
         return false;
     for (int k = 0; k < d->ninputs; k++) {
         const td_tensor *x = td_arg_tensor(inputs[k]), *like = td_arg_tensor(d->inputs[k]);
+        if (inputs[k].from_one)
+            return false;
         if (!x && !like ? !same_number(inputs[k], d->inputs[k])
                         : !x || !like || !is_like(x, like) || td_is_followed(x) != d->wanted[k])
             return false;
@@ -596,10 +600,12 @@ const td_ir_graph *td_gradient_forward(const td_gradient *d) {
     return td_script_graph(d->forward);
 }
 
-const td_ir_graph *td_gradient_backward(const td_gradient *d) {
+const td_ir_graph *td_gradient_backward(td_gradient *d) {
+    pthread_mutex_lock(&d->lock);
     const variant *first = d->variants;
     while (first->next) /* the usual one was the first */
         first = first->next;
+    pthread_mutex_unlock(&d->lock);
     return first->script ? td_script_graph(first->script) : NULL;
 }
 

@@ -43,7 +43,7 @@ td_status td_gradient_call(td_gradient *d, const td_value *inputs, td_value *out
 /* What runs; borrowed. Backward's inputs are the gradients of the outputs that have one, then what
  * is kept; its outputs the gradients that there are of the inputs and of captured tensors. */
 const td_ir_graph *td_gradient_forward(const td_gradient *d);
-const td_ir_graph *td_gradient_backward(const td_gradient *d);
+const td_ir_graph *td_gradient_backward(td_gradient *d);
 /* How many tensors that forward makes are kept for backward, outputs among them. */
 int td_gradient_nkept(const td_gradient *d);
 

@@ -96,7 +96,7 @@ static uint64_t digest(const td_gradients *all, const td_value *inputs) {
     int n = td_script_graph(all->script)->block->ninputs;
     uint64_t h = 1;
     for (int k = 0; k < n; k++) {
-        h = mix(h, inputs[k].kind);
+        h = mix(h, inputs[k].kind | (uint64_t)inputs[k].from_one << 8);
         if (inputs[k].kind == TD_KIND_TENSOR)
             h = digest_tensor(h, inputs[k].tensor);
         else if (inputs[k].kind == TD_KIND_BOOL)
@@ -201,6 +201,6 @@ int td_gradients_count(const td_gradients *all) {
     return atomic_load_explicit(&all->n, memory_order_acquire);
 }
 
-const td_gradient *td_gradients_get(const td_gradients *all, int k) {
+td_gradient *td_gradients_get(const td_gradients *all, int k) {
     return atomic_load_explicit(&all->entries[k], memory_order_acquire);
 }

@@ -26,6 +26,6 @@ td_status td_gradients_call(td_gradients *all, const td_value *inputs, td_value 
 const char *td_gradients_why(td_gradients *all, char *buffer, size_t size);
 /* How many there are, and the k-th, borrowed. */
 int td_gradients_count(const td_gradients *all);
-const td_gradient *td_gradients_get(const td_gradients *all, int k);
+td_gradient *td_gradients_get(const td_gradients *all, int k);
 
 #endif
