@@ -39,9 +39,11 @@ static td_status find_mpi(const td_launcher *launcher, const td_transport **out)
         if (!status || wanted)
             return status;
     }
-    if (!status)
-        return td_fail(TD_EVALUE, "TIDE_MPI is '%s', none of: openmpi, mpich", wanted);
-    return status;
+    if (status)
+        return td_fail(TD_EINTERNAL,
+                       "no MPI is there: Tide needs Open MPI (libopenmpi-dev) or MPICH "
+                       "(libmpich-dev) when it is built");
+    return td_fail(TD_EVALUE, "TIDE_MPI is '%s', none of: openmpi, mpich", wanted);
 }
 
 td_status td_engine_find(const char *engine, const td_launcher *launcher,

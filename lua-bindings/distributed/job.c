@@ -68,7 +68,10 @@ static int open_job(lua_State *L) {
     int *number = lua_newuserdatauv(L, sizeof *number, 0);
     *number = 0;
     luaL_setmetatable(L, leaver_name);
-    TIDE_CHECK(L, td_job_open(engine, &(td_job_options){timeout, end_process}));
+    if (td_job_open(engine, &(td_job_options){timeout, end_process})) {
+        td_error_prefix("init");
+        return tide_raise(L);
+    }
     *number = ++jobs;
     lua_rawsetp(L, LUA_REGISTRYINDEX, leaver_name);
     if (!registered)

@@ -32,6 +32,8 @@ def meet(mpi, fault):
     with tempfile.TemporaryDirectory() as folder:
         done, flights = job.run(mpi, 3, "faults.lua", fault, TIMEOUT, environment={"TIDE_FLIGHT": folder}), {}
         for name in os.listdir(folder):
+            if not re.fullmatch(r"tide-flight-rank\d\.json", name):
+                continue  # the draft of a rank that mpirun killed meanwhile
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 flights[int(re.fullmatch(r"tide-flight-rank(\d)\.json", name).group(1))] = json.load(file)["traceEvents"]
     return done, flights
