@@ -70,7 +70,8 @@ static void judge(const td_call *call, const td_call *inferred, td_status status
                   const char *message) {
     const td_op *op = call->op;
     if (status) {
-        bool told = status == TD_ETYPE && (strstr(message, "sparse") || strstr(message, "quantized"));
+        bool told =
+            status == TD_ETYPE && (strstr(message, "sparse") || strstr(message, "quantized"));
         if (!(op->flags & TD_OP_BY_ELEMENTS) && !told)
             note(op, "refused: ", message);
         return;
