@@ -213,3 +213,9 @@ end)
 t.test("the_state_lives_on", function()
     t.eq((tide.ones(2, 3) * 2):sum():item(), 12)
 end)
+t.test("a_number_has_no_classes_to_weigh", function()
+    for _ = 1, 3 do
+        t.error_has(function() tide.cross_entropy(tide.tensor(1.0), tide.tensor(0.5), tide.tensor { 1.0 }) end, "each of 0 classes")
+    end
+end)
+

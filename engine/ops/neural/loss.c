@@ -196,7 +196,7 @@ static td_status run_probabilities(td_call *call) {
 
 static td_status run_class_row(td_call *call) {
     const td_tensor *weight = call->args[0].tensor, *x = call->args[1].tensor;
-    int64_t sizes[TD_MAX_DIMS], classes = x->sizes[class_dim(x)];
+    int64_t sizes[TD_MAX_DIMS], classes = x->ndim ? x->sizes[class_dim(x)] : 0;
     td_status status = check_weight(weight, classes);
     if (status)
         return status;
