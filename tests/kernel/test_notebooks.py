@@ -32,7 +32,8 @@ class Notebooks(unittest.TestCase):
 
     def test_all_are_executed_here(self):
         found = {os.path.basename(path) for path in glob.glob(NOTEBOOKS + "/*.ipynb")}
-        self.assertEqual(found, {"digits.ipynb", "fashion_mnist.ipynb", "foreach_timeline.ipynb"}, "write a test for the new notebook")
+        self.assertEqual(found, {"digits.ipynb", "eager_to_script.ipynb", "fashion_mnist.ipynb", "foreach_timeline.ipynb", "quantization.ipynb"},
+                         "write a test for the new notebook")
 
     def test_digits(self):
         cells = [cell for cell in self.execute("digits.ipynb")["cells"] if cell["cell_type"] == "code"]
@@ -54,10 +55,34 @@ class Notebooks(unittest.TestCase):
         self.assertIn("a loop", cells["times"]["outputs"][-1]["data"]["text/plain"])
         self.assertRegex(printed(cells["gpu"]), r"^there is no GPU here\n$|^a loop on a GPU: \d+ µs, kernels at")
 
+    def test_eager_to_script(self):
+        cells = {cell["id"]: cell for cell in self.execute("eager_to_script.ipynb")["cells"]}
+        self.assertIn("prim::Loop", printed(cells["define"]))
+        self.assertEqual(printed(cells["fused"]).count("aten::mul"), 10)
+        self.assertIn("prim::FusionGroup_0(%x.1, %y.1)", printed(cells["fused"]))
+        self.assertIn("<svg", json.dumps(cells["draw"]["outputs"][-1]["data"]))
+        self.assertRegex(cells["steps"]["outputs"][-1]["data"]["text/plain"], r"unroll: 1 rewrite[\s\S]*fuse: 1 rewrite")
+        self.assertIn("scripted", cells["times"]["outputs"][-1]["data"]["text/plain"])
+        self.assertIn("5 steps", printed(cells["branches"]))
+        self.assertIn("has no place in a script", printed(cells["refused"]))
+        self.assertIn("<ScriptFunctionBackward>\t0", printed(cells["gradient"]))
+        self.assertIn("a later one serves them", cells["reasons"]["outputs"][-1]["data"]["text/plain"])
+        self.assertEqual(printed(cells["saved"]), "true\n")
+
+    def test_quantization(self):
+        cells = {cell["id"]: cell for cell in self.execute("quantization.ipynb")["cells"]}
+        self.assertIn("quint8 (5) cpu quantized per_tensor_affine scale=0.1 zero_point=10", printed(cells["tensor"]))
+        accuracy = {name: float(re.search(r"test accuracy (0\.\d{4})", printed(cells[name])).group(1)) for name in ("network", "dynamic", "static")}
+        self.assertGreater(accuracy["network"], 0.94)
+        for name in ("dynamic", "static"):
+            self.assertGreater(accuracy[name], accuracy["network"] - 0.01)
+        self.assertEqual(printed(cells["proof"]).count("unsafe_pairs"), 3)
+
     def test_kept_outputs_are_of_a_whole_run(self):
-        notebook = nbformat.read(os.path.join(NOTEBOOKS, "foreach_timeline.ipynb"), as_version=4)
-        cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-        self.assertEqual([cell["execution_count"] for cell in cells], list(range(1, len(cells) + 1)))
+        for name in ("foreach_timeline", "eager_to_script", "quantization"):
+            notebook = nbformat.read(os.path.join(NOTEBOOKS, name + ".ipynb"), as_version=4)
+            cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+            self.assertEqual([cell["execution_count"] for cell in cells], list(range(1, len(cells) + 1)), name)
 
 
 if __name__ == "__main__":

@@ -208,10 +208,17 @@ kinds["prim::Constant"] = function(writer, node)
     writer.constants[name] = node.what ~= "tensor" and node or nil
     writer.names[name] = constant_text(writer, node)
 end
-kinds["prim::ListConstruct"] = function(writer, node)
+kinds["prim::TupleConstruct"] = function(writer, node)
     writer.names[node.outputs[1].name] = "{" .. writer:inputs_text(node) .. "}"
 end
-kinds["prim::TupleConstruct"] = kinds["prim::ListConstruct"]
+-- A list is one thing, whoever writes into it: only the argument of a single call stands where it is read.
+kinds["prim::ListConstruct"] = function(writer, node)
+    if writer.arguments_only[node.outputs[1].name] then
+        kinds["prim::TupleConstruct"](writer, node)
+    else
+        writer:locals(node, "{" .. writer:inputs_text(node) .. "}")
+    end
+end
 kinds["prim::ListUnpack"] = function(writer, node) writer:locals(node, string.format("table.unpack(%s)", writer:inputs_text(node))) end
 kinds["prim::TupleUnpack"] = kinds["prim::ListUnpack"]
 kinds["prim::TupleIndex"] = function(writer, node)
@@ -328,11 +335,28 @@ end
 
 -- ---- functions ----
 
+-- Names of values that one call of an operator reads and nothing else: true; of all other values that are read: false.
+local function find_arguments(block, found)
+    for _, node in ipairs(block.nodes) do
+        for _, name in ipairs(node.inputs) do
+            found[name] = found[name] == nil and node.operator ~= nil and node.operator ~= false
+        end
+        for _, inner in ipairs(node.blocks or {}) do
+            find_arguments(inner, found)
+        end
+    end
+    for _, name in ipairs(block.outputs) do
+        found[name] = false
+    end
+    return found
+end
+
 function Writer:fn(head, block)
     local parameters = {}
     for k, input in ipairs(block.inputs) do
         parameters[k] = self:define(input)
     end
+    self.arguments_only = find_arguments(block, {})
     self:line(string.format("%s(%s)", head, table.concat(parameters, ", ")))
     self:block(block, function()
         local values = self:values(block.outputs)

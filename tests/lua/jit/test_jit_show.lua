@@ -33,6 +33,25 @@ t.test("code_is_lua_that_gives_the_same", function()
     end
 end)
 
+t.test("a_list_that_is_written_has_a_name_in_code", function()
+    local function collect(x, n) --: Tensor, int
+        local seen = {}
+        for k = 1, n do
+            seen[#seen + 1] = x * k
+        end
+        return tide.cat(seen), #seen
+    end
+    local f = tide.jit.script(collect)
+    local code = f.code
+    local list = code:match "local ([%w_]+) = {}"
+    t.is_true(list and code:find("table.insert(" .. list .. ", ", 1, true) and not code:find "insert%({}" and not code:find "#{}", code)
+    local chunk = assert(load("local constants = ...\n" .. code .. "\nreturn " .. f.name))
+    local x = tide.rand(3)
+    local want, count = f(x, 4)
+    local got, again = chunk(f.constants)(x, 4)
+    t.is_true(tide.equal(want, got) and count == again, code)
+end)
+
 t.test("code_of_writes_in_place", function()
     local f = jit.trace(function(x)
         x:mul_(2)
