@@ -45,11 +45,9 @@ jit.script = declare("script(any fn, *, str? types=nil, str? name=nil) -> Script
     .. "training) is fixed; tensors are there by reference.",
     function(fn, types, name)
         check_callable("script", fn)
-        local there, compiler = pcall(tide._require, "jit.compiler.compile")
-        if not there then
-            fail("script: this build can't compile Lua source (%s): use tide.jit.trace(fn, {inputs})", compiler)
-        end
-        return document(compiler.compile(fn, { types = types, name = name }))
+        local f = tide._require("jit.compiler.compile").compile(fn, { types = types, name = name })
+        script.info(f).made = "compiled"
+        return document(f)
     end)
 
 jit.ignore = declare("ignore(function fn) -> function",
@@ -107,7 +105,7 @@ method("save", ", str path)",
     function(f, path) script.save(f, path) end)
 
 method("why", ") -> any",
-    "What stands behind the function: how it was made, which values were fixed and on which lines, what the check found.",
+    "How the function was made, which values were fixed and on which lines, what the check found.",
     function(f) return tide._require("jit.why").report(f) end)
 
 script.class(methods, properties)
