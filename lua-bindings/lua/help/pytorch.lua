@@ -166,8 +166,11 @@ local OPTIONS = {
 local ABSENT = {
     { "there are no complex numbers and no Fourier transforms; the nearest are tide.conv1d and pairs of real tensors", [[fft fft.* stft istft *complex*
         Tensor.imag imag angle polar real cdouble cfloat chalf bcomplex32 Complex* eig eigvals view_as_real* view_as_complex* Tensor.angle has_spectral]] },
+    { "models of ONNX are read and run by tide.onnx.load; none are written", [[onnx onnx.*]] },
+    { "a scripted function is kept by f:save(path), and read by tide.jit.load(path)", [[jit.save jit.ScriptFunction.save jit.ScriptModule.save]] },
+    { "tide.distributed.DistributedDataParallel(module)", [[nn.parallel.DistributedDataParallel DistributedDataParallel]] },
     { "functions become graphs by tide.jit: trace, script, save and load", [[jit jit.* compile compiler compiler.* export export.* fx fx.*
-        onnx onnx.* *Script* TracingState fork wait futures futures.* Future import_ir_module* parse_ir parse_schema parse_type_comment classes ops CompilationUnit LiteScriptModule
+        *Script* TracingState fork wait futures futures.* Future import_ir_module* parse_ir parse_schema parse_type_comment classes ops CompilationUnit LiteScriptModule
         merge_type_from_type_comment unify_type_list package package.* ExecutionPlan Graph GraphExecutorState FileCheck ThroughputBenchmark throughput_benchmark StaticModule freeze AliasDb Block Code Node Use
         Gradient ArgumentSpec CompleteArgumentSpec CallStack ErrorReport FunctionSchema Argument IODescriptor JITException OperatorInfo Capsule ConcreteModuleType* DeepCopyMemoTable *StorageContext
         LockingLogger LoggerBase NoopLogger AggregationType AVG SUM BenchmarkConfig BenchmarkExecutionStats PyTorchFile* BufferDict torch.ModuleDict torch.ParameterDict nn.Module.compile nn.Module.call_super_init
