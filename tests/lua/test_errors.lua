@@ -218,4 +218,3 @@ t.test("a_number_has_no_classes_to_weigh", function()
         t.error_has(function() tide.cross_entropy(tide.tensor(1.0), tide.tensor(0.5), tide.tensor { 1.0 }) end, "each of 0 classes")
     end
 end)
-

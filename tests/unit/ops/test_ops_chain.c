@@ -256,7 +256,7 @@ TEST(chains_have_room_for_all_their_operations) {
     uint32_t written;
     must(td_program_compile_updates(text, LISTS, names, &written, &p));
     td_chain chain = {.code = calloc(2 * td_chain_most(p), sizeof(td_chain_op))};
-    td_chain_make(&chain, p, TD_F32, 0, false, 0, 0,
+    td_chain_make(&chain, p, TD_F32, 0, false, 4096, 0,
                   (td_narrow){.registers = ~(uint64_t)0, .dtype = TD_BF16});
     CHECK(chain.run && chain.ncode > 0 && (size_t)chain.ncode <= td_chain_most(p));
     free(chain.code);
