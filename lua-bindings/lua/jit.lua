@@ -100,6 +100,16 @@ method("passes", ", ...) -> list",
     "What each pass makes of the graph for inputs like these: a list of {pass, doc, changes, before, after}, shown one after the other.",
     function(f, ...) return tide._require("jit.passes").steps(f, ...) end)
 
+method("memory", ", ...) -> int? before, int? after",
+    "The most bytes that tensors made within the function hold at one time for inputs like these, as it was written and as it is "
+    .. "rewritten; nil where a size is not known before it runs. What an operator needs within is not counted.",
+    function(f, ...) return script.memory(f, ...) end)
+
+method("bisect", ", ...) -> table?",
+    "Looks for the pass from which values differ from the function as it was written, and for the first node: {pass, step, why, node, "
+    .. "place, before, after}, or nil where no pass changes a bit, which is as it should be.",
+    function(f, ...) return script.bisect(f, ...) end)
+
 method("save", ", str path)",
     "Writes the function to a file: its graph and its constant tensors. tide.jit.load reads it, and td_script_load from C.",
     function(f, path) script.save(f, path) end)

@@ -213,6 +213,8 @@ void tide_set_script_functions(lua_State *L) {
         {"trace", tide_script_trace},
         {"describe", tide_script_describe},
         {"passes", tide_script_passes},
+        {"memory", tide_script_memory},
+        {"bisect", tide_script_bisect},
         {"save", save},
         {"load", load},
         {"fork", fork_call},

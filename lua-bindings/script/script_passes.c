@@ -1,7 +1,10 @@
-/* script_passes.c: f:passes(...): the rewriting of a graph for given inputs, step by step. */
+/* script_passes.c: the rewriting of a graph for given inputs: its steps (f:passes), the memory that
+ * it saves (f:memory), and the step that changes a value (f:bisect). */
 #include "lua-bindings/script/script_function.h"
 
 #include "engine/core/memory.h"
+#include "engine/script/bisect.h"
+#include "engine/script/passes/order.h"
 
 /* A graph of its own, whose inputs have the types of these values. */
 static td_status copy_for(const tide_script_function *f, const td_value *inputs,
@@ -51,13 +54,19 @@ static int push_steps(lua_State *L) {
     return 1;
 }
 
-static td_status run_passes(const tide_script_function *f, const td_value *inputs, stepping *s) {
+/* As a call with these inputs is rewritten. */
+static td_passes_options options_for(const tide_script_function *f, const td_value *inputs) {
     td_passes_options options = {.recorded = false};
-    s->log.keep = true;
     for (int k = 0; k < f->ninputs; k++) {
         const td_tensor *x = td_arg_tensor(inputs[k]);
         options.recorded |= x && td_is_recording() && x->requires_grad;
     }
+    return options;
+}
+
+static td_status run_passes(const tide_script_function *f, const td_value *inputs, stepping *s) {
+    td_passes_options options = options_for(f, inputs);
+    s->log.keep = true;
     td_status status = copy_for(f, inputs, &s->graph);
     return status ? status : td_passes_run(s->graph, &options, &s->log);
 }
@@ -76,5 +85,87 @@ int tide_script_passes(lua_State *L) {
     td_ir_graph_release(s.graph);
     if (status)
         return tide_fail_script(L, f, inputs);
+    return failed ? lua_error(L) : 1;
+}
+
+/* The most bytes that a graph holds at a time behind these passes; -1: sizes are not known. */
+static td_status peak_behind(const tide_script_function *f, const td_value *inputs,
+                             const td_passes_options *options, int64_t *bytes) {
+    td_ir_graph *g = NULL;
+    td_status status = copy_for(f, inputs, &g);
+    if (status == TD_OK)
+        status = td_passes_run(g, options, NULL);
+    if (status == TD_OK)
+        status = td_ir_peak_bytes(g, bytes);
+    td_ir_graph_release(g);
+    return status;
+}
+
+/* memory(f, ...): the most bytes as it was written and as it is rewritten; nil where sizes are not
+ * known. */
+int tide_script_memory(lua_State *L) {
+    const tide_script_function *f = tide_check_script_function(L, 1, "memory");
+    td_value *inputs = tide_read_inputs(L, f);
+    tide_load_inputs(L, f, inputs);
+    td_passes_options all = options_for(f, inputs), types = all;
+    for (int k = 0; k < td_pass_count(); k++)
+        if (td_pass_get(k) != td_pass_find("types"))
+            types.off |= (uint32_t)1 << k;
+    int64_t bytes[2] = {-1, -1};
+    td_status status = peak_behind(f, inputs, &types, &bytes[0]);
+    if (status == TD_OK)
+        status = peak_behind(f, inputs, &all, &bytes[1]);
+    if (status)
+        return tide_fail_script(L, f, inputs);
+    for (int k = 0; k < 2; k++) {
+        if (bytes[k] < 0)
+            lua_pushnil(L);
+        else
+            lua_pushinteger(L, bytes[k]);
+    }
+    return 2;
+}
+
+static int push_bisected(lua_State *L) {
+    const td_bisect_result *r = lua_touserdata(L, 1);
+    lua_createtable(L, 0, 7);
+    set_string(L, "pass", r->pass->name);
+    set_string(L, "why", r->why);
+    set_string(L, "before", r->before);
+    set_string(L, "after", r->after);
+    lua_pushinteger(L, r->step);
+    lua_setfield(L, -2, "step");
+    if (r->node)
+        set_string(L, "node", r->node);
+    if (r->place.file) {
+        lua_pushfstring(L, "%s:%d", r->place.file, r->place.line);
+        lua_setfield(L, -2, "place");
+    }
+    return 1;
+}
+
+/* bisect(f, ...): {pass, step, why, node, place, before, after} of the first pass behind which
+ * anything differs; nil: nothing does. */
+int tide_script_bisect(lua_State *L) {
+    const tide_script_function *f = tide_check_script_function(L, 1, "bisect");
+    td_value *inputs = tide_read_inputs(L, f);
+    td_bisect_result result = {.pass = NULL};
+    td_ir_graph *g = NULL;
+    tide_push_function(L, push_bisected, 0);
+    tide_load_inputs(L, f, inputs);
+    td_passes_options options = options_for(f, inputs);
+    td_status status = copy_for(f, inputs, &g);
+    if (status == TD_OK)
+        status = td_bisect(g, inputs, 0, NULL, &options, &result);
+    td_ir_graph_release(g);
+    if (status)
+        return tide_fail_script(L, f, inputs);
+    if (!result.pass) {
+        td_bisect_result_clear(&result);
+        return 0;
+    }
+    lua_pushlightuserdata(L, &result);
+    int failed = lua_pcall(L, 1, 1, 0);
+    td_bisect_result_clear(&result);
     return failed ? lua_error(L) : 1;
 }

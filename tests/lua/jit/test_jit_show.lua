@@ -52,6 +52,25 @@ t.test("a_list_that_is_written_has_a_name_in_code", function()
     t.is_true(tide.equal(want, got) and count == again, code)
 end)
 
+t.test("memory_is_told_before_and_behind_rewriting", function()
+    local f = tide.jit.script(function(x) return ((x * 2):exp() + 1):sum() end)
+    local before, after = f:memory(tide.zeros(1000))
+    t.is_true(before == 8000 and after <= before, ("%s %s"):format(before, after))
+    local some = tide.jit.script(function(x) return x[x:gt(0)] * 2 end)
+    t.eq({ some:memory(tide.ones(3)) }, {}) -- elements decide
+    t.error_has(function() f:memory(3) end, "input 1")
+end)
+
+t.test("no_pass_changes_a_bit", function()
+    local f = tide.jit.script(function(x, y, n) --: Tensor, Tensor, int
+        for _ = 1, n do
+            x = (x * y + 0.1):sigmoid() - x:transpose(1, 2):transpose(1, 2) * 1
+        end
+        return x, x:sum(1)
+    end)
+    t.eq(f:bisect(tide.rand(3, 4), tide.rand(3, 4), 3), nil)
+end)
+
 t.test("code_of_writes_in_place", function()
     local f = jit.trace(function(x)
         x:mul_(2)
