@@ -488,7 +488,7 @@ static const td_code *count_work(entry *e, const td_code_form *form, uint64_t ha
 }
 
 const td_code *td_code_find(const td_code_form *form, int64_t elements) {
-    if (when_to_make() == TD_CODE_NEVER)
+    if (when_to_make() == TD_CODE_NEVER || !form->program->refs)
         return NULL;
     const uint64_t hash = hash_of(form);
     entry *e = find_entry(hash, form);

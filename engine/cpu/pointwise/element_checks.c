@@ -14,6 +14,7 @@ static td_program *counting(const td_program *p) {
     if (!copy)
         return NULL;
     *copy = *p;
+    copy->refs = 0;
     copy->reduces = true;
     memcpy(copy->steps, p->steps, steps);
     td_output *output = memcpy((char *)copy->steps + steps, &sum, sizeof sum);

@@ -88,7 +88,7 @@ typedef struct td_output {
 } td_output;
 
 typedef struct td_program {
-    int refs; /* atomic */
+    int refs; /* atomic; 0: it lives for one call, and nobody may keep it */
     int noperands, nloads, nconstants, noutputs, nbuffers, nsteps;
     uint32_t used;   /* bit per operand that some step reads; bit 31 stands for all from there on */
     int cost;        /* of an element, an addition being 1 */
