@@ -367,7 +367,7 @@ static td_status run_call(const step *s, frame *f) {
 }
 
 static td_status run_fork(const step *s, frame *f) {
-    td_value few[16], *inputs = gather(s, f, few, 16);
+    td_value few[16] = {TD_NIL}, *inputs = gather(s, f, few, 16);
     td_status status =
         inputs ? td_script_fork(s->script, f->host, inputs, &f->registers[s->outputs[0]])
                : td_fail(TD_ENOMEM, "out of memory for a fork");
@@ -379,7 +379,7 @@ static td_status run_fork(const step *s, frame *f) {
 /* ---- the host ---- */
 
 static td_status run_host_call(const step *s, frame *f) {
-    td_value few[16], results[8] = {TD_NIL}, *outputs = results;
+    td_value few[16] = {TD_NIL}, results[8] = {TD_NIL}, *outputs = results;
     if (!f->host || !f->host->calls.call)
         return td_fail(TD_EVALUE, "a call of function %d of the host, which is not there",
                        s->node->id);
@@ -410,7 +410,7 @@ static td_status run_host_call(const step *s, frame *f) {
 }
 
 static td_status run_print(const step *s, frame *f) {
-    td_value few[16], *inputs = gather(s, f, few, 16);
+    td_value few[16] = {TD_NIL}, *inputs = gather(s, f, few, 16);
     td_status status = TD_OK;
     if (!inputs)
         return td_fail(TD_ENOMEM, "out of memory for a call");
