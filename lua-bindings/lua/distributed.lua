@@ -26,6 +26,8 @@ local function take(fname, group)
     if group == nil then
         local _, rank, size = tide._distributed_state()
         return nil, rank, size
+    elseif getmetatable(group) ~= Group then
+        fail("%s: option group: expected a Group, got %s", fname, tide._describe(group))
     elseif not group.handle then
         fail("%s: this process (rank %d) is not in %s", fname, distributed.rank(), tostring(group))
     end

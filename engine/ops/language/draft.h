@@ -54,7 +54,8 @@ static inline td_draft_step *td_draft_at(const td_draft *d, int step) {
     return (td_draft_step *)d->steps.items + step - 1;
 }
 static inline const uint16_t *td_draft_operands(const td_draft *d, int step) {
-    return (const uint16_t *)d->operands.items + td_draft_at(d, step)->step.first;
+    const uint16_t *items = d->operands.items; /* NULL: no step has any */
+    return items ? items + td_draft_at(d, step)->step.first : NULL;
 }
 static inline td_expression_root *td_draft_root(const td_draft *d, int root) {
     return (td_expression_root *)d->roots.items + root;

@@ -25,7 +25,7 @@ local function digest_of(x, h)
         h = mix(h, size)
     end
     x = x:detach()
-    x = (x.is_sparse and x:to_dense() or x):reshape(-1)
+    x = (x.is_sparse and x:to_dense() or x.is_quantized and x:int_repr() or x):reshape(-1)
     local n = x:numel()
     if n > 10000 then -- some of so many; the next seed takes others
         x = x:slice(1, 1 + seed % 7, n, 7)

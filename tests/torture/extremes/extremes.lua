@@ -186,7 +186,10 @@ end
 local function tensor_argument(x, tensors)
     local name = tostring(x.dtype):match("[%w_]+$")
     local text
-    if not x.dtype.is_floating_point and x:numel() <= 64 and chance(50) then
+    if x.is_quantized then
+        text = ("tide.quantize_per_tensor(%s,%s,%d,tide.%s)"):format(tensor_text({ table.unpack(x.shape) }, "float32"),
+            one_of { "0.1", "1e30", "1e-30" }, one_of { 0, 3, 100 }, name)
+    elseif not x.dtype.is_floating_point and x:numel() <= 64 and chance(50) then
         text = x:numel() == 0 and shaped({ table.unpack(x.shape) }, name)
             or ("tide.tensor(%s,{dtype=tide.%s}):reshape(%s)"):format(
                 list_text(x:reshape(-1):to(tide.int64):tolist()), name, list_text(x.shape))
@@ -254,6 +257,7 @@ local function check_message(message, line)
 end
 
 local function seen_strided(x)
+    x = x.is_quantized and x:dequantize() or x
     local facts = ("%s %s %s "):format(tostring(x.shape), tostring(x:stride()), tostring(x.dtype))
     return facts .. (x:numel() <= 4096 and table.concat(x:reshape(-1):tolist() and
         (function(list)
