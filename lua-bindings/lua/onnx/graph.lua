@@ -281,6 +281,8 @@ function run_block(block, values, given)
         if not ok then
             if type(problem) == "table" and problem.onnx and not problem.placed then
                 problem = { onnx = string.find(problem.onnx, node.what, 1, true) and problem.onnx or node.what .. ": " .. problem.onnx, placed = true }
+            elseif type(problem) == "string" and string.find(problem, "attempt to ", 1, true) then -- it lacks an attribute, or has another kind of one
+                problem = { onnx = node.what .. ": its attributes or inputs are not such as the operator takes", placed = true }
             elseif type(problem) == "string" then
                 problem = { onnx = node.what .. ": " .. problem, placed = true }
             end

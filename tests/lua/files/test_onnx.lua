@@ -140,6 +140,8 @@ t.test("what_is_wrong_is_told_in_a_line", function()
     t.error_has(function() m { z = tide.ones(2) } end, "no input 'z': there are x: float32 (N)")
     t.error_has(function() m(tide.ones(2), tide.ones(2)) end, "2 inputs, the model has 1")
     t.error_has(function() m(tide.ones(3)) end, "Mul: ")
+    local loop = load(model(node("Loop", { "", "", "x" }, { "y" }) .. ends)) -- without a body
+    t.error_has(function() loop(tide.ones(2)) end, "Loop: its attributes or inputs are not such as the operator takes")
     t.error_has(function() m(3 .. "") end, "Mul: ")
     local deep = node("Abs", { "x" }, { "b" })
     for _ = 1, 20 do
