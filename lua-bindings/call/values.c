@@ -738,3 +738,21 @@ void tide_check_holds(lua_State *L, const char *what, td_dtype dtype, int index)
     tide_error(L, "%s: %s can't hold %s", what, td_dtype_name(dtype),
                tide_describe(L, index, text, sizeof text));
 }
+
+const char *tide_kind_name(td_kind kind) {
+    static const char *const names[] = {
+        [TD_KIND_NIL] = "nil",
+        [TD_KIND_TENSOR] = "tensor",
+        [TD_KIND_INT] = "int",
+        [TD_KIND_FLOAT] = "float",
+        [TD_KIND_BOOL] = "bool",
+        [TD_KIND_INTS] = "ints",
+        [TD_KIND_TENSORS] = "tensors",
+        [TD_KIND_DTYPE] = "dtype",
+        [TD_KIND_DEVICE] = "device",
+        [TD_KIND_STRING] = "string",
+        [TD_KIND_GENERATOR] = "generator",
+        [TD_KIND_FLOATS] = "floats",
+    };
+    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "object";
+}

@@ -8,6 +8,9 @@
  * `last` is the last of them, otherwise `index`. May note another stack index in frame->at. */
 td_value tide_read_value(lua_State *L, tide_frame *frame, int param, int index, int last);
 
+/* What Lua calls a kind of value: "tensor", "ints"; "object" for what no operator takes. */
+const char *tide_kind_name(td_kind kind);
+
 /* Raise that an argument without default is missing. */
 int tide_fail_missing(lua_State *L, const tide_frame *frame, int param);
 

@@ -94,13 +94,20 @@ local function ports(names, types)
     return list
 end
 
-local function read(path, file)
+-- The message that a file is.
+local function read_message(file, description)
     local size = file:size()
     local walk = protobuf.walk(function(at, n) return at < size and file:read(at, math.min(n, size - at)) or "" end, MOST_FIELDS)
-    local message = protobuf.read(walk, messages.model, 0, size)
+    local message = protobuf.read(walk, description, 0, size)
     if walk.stopped then
         tensors.wrong("it has more than %d fields", MOST_FIELDS)
-    elseif not message.graph then
+    end
+    return message
+end
+
+local function read(path, file)
+    local message = read_message(file, messages.model)
+    if not message.graph then
         tensors.wrong("no model of ONNX: it has no graph")
     end
     local context = { file = file, folder = string.match(path, "^(.*/)") or "./", opsets = opsets_of(message.opset_import), functions = {}, unknown = {} }
@@ -199,9 +206,7 @@ end
 
 -- A tensor, a list of tensors, or nil of a message.
 local function read_value(file, kind)
-    local size = file:size()
-    local walk = protobuf.walk(function(at, n) return at < size and file:read(at, math.min(n, size - at)) or "" end, MOST_FIELDS)
-    local message = protobuf.read(walk, messages[kind], 0, size)
+    local message = read_message(file, messages[kind])
     if kind == "optional" then
         message = message.sequence or message.tensor
     end

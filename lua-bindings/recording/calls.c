@@ -1,5 +1,6 @@
 /* calls.c: p:_calls(): the calls of a recording as columns, in which lua/advice/collect.lua and its
  * recognisers look for what could be better. */
+#include "lua-bindings/call/values.h"
 #include "lua-bindings/recording/profile.h"
 
 #include "profiler/calls.h"
@@ -98,22 +99,10 @@ static const char *dtype_text(int64_t dtype) {
 /* Push what begins at words[k] as {kind, value}; where the next one begins. Kinds that hold nothing
  * have no value; false: cut off. */
 static int64_t push_argument(lua_State *L, const int64_t *words, int64_t k, int64_t n) {
-    static const char *const names[] = {[TD_KIND_NIL] = "nil",
-                                        [TD_KIND_TENSOR] = "tensor",
-                                        [TD_KIND_INT] = "int",
-                                        [TD_KIND_FLOAT] = "float",
-                                        [TD_KIND_BOOL] = "bool",
-                                        [TD_KIND_INTS] = "ints",
-                                        [TD_KIND_TENSORS] = "tensors",
-                                        [TD_KIND_DTYPE] = "dtype",
-                                        [TD_KIND_DEVICE] = "device",
-                                        [TD_KIND_STRING] = "string",
-                                        [TD_KIND_GENERATOR] = "generator",
-                                        [TD_KIND_FLOATS] = "floats"};
     td_kind kind = (td_kind)(words[k] & 0xFF);
     int64_t entries = words[k] >> 8, left = n - ++k, taken = 1;
     lua_createtable(L, 2, 0);
-    lua_pushstring(L, names[kind]);
+    lua_pushstring(L, tide_kind_name(kind));
     lua_rawseti(L, -2, 1);
     if (kind == TD_KIND_INTS || kind == TD_KIND_FLOATS)
         taken = entries;

@@ -10,6 +10,7 @@
  *   blocks      of prim::If and the like
  *   group       the number of its graph among `groups` of the whole
  */
+#include "lua-bindings/call/values.h"
 #include "lua-bindings/script/script_function.h"
 
 #include "engine/ops/language/schema.h"
@@ -138,27 +139,9 @@ static void set_operator(lua_State *L, const td_ir_node *node) {
 
 /* ---- constants ---- */
 
-static const char *kind_name(const td_value *v) {
-    static const char *const names[] = {
-        [TD_KIND_NIL] = "nil",
-        [TD_KIND_TENSOR] = "tensor",
-        [TD_KIND_INT] = "int",
-        [TD_KIND_FLOAT] = "float",
-        [TD_KIND_BOOL] = "bool",
-        [TD_KIND_INTS] = "ints",
-        [TD_KIND_TENSORS] = "tensors",
-        [TD_KIND_DTYPE] = "dtype",
-        [TD_KIND_DEVICE] = "device",
-        [TD_KIND_STRING] = "string",
-        [TD_KIND_GENERATOR] = "generator",
-        [TD_KIND_FLOATS] = "floats",
-    };
-    return v->kind < sizeof names / sizeof *names ? names[v->kind] : "object";
-}
-
 static void set_constant(lua_State *L, const td_ir_node *node) {
     const td_value *v = &node->constant;
-    set_string(L, "what", kind_name(v));
+    set_string(L, "what", tide_kind_name((td_kind)v->kind));
     if (v->kind == TD_KIND_DTYPE)
         lua_pushstring(L, td_dtype_name(v->dtype));
     else

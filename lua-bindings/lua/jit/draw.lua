@@ -92,15 +92,19 @@ end
 
 local function width_of(text) return utf8.len(text) or #text end
 
+local function widest(lines)
+    local width = 0
+    for _, line in ipairs(lines) do
+        width = math.max(width, width_of(line))
+    end
+    return width
+end
+
 local function text_size(box)
     if box.kind == "joint" then
         return 1, 0
     end
-    local width = 0
-    for _, line in ipairs(box.lines) do
-        width = math.max(width, width_of(line))
-    end
-    return width + 4, #box.lines + 2
+    return widest(box.lines) + 4, #box.lines + 2
 end
 
 local function text_box(canvas, box, y)
@@ -147,17 +151,13 @@ end
 local LETTER, LINE, ROW, MARGIN = 7.2, 16, 12, 8
 local COLOURS = { input = "#e3f2fd", output = "#e8f5e9", operator = "#ffffff", other = "#fff8e1" }
 
-local function escape(text) return (string.gsub(text, "[<>&\"]", { ["<"] = "&lt;", [">"] = "&gt;", ["&"] = "&amp;", ['"'] = "&quot;" })) end
+local escape = tide._require("notebook.html").escape
 
 local function svg_size(box)
     if box.kind == "joint" then
         return 2, 0
     end
-    local width = 0
-    for _, line in ipairs(box.lines) do
-        width = math.max(width, width_of(line))
-    end
-    return math.ceil(width * LETTER) + 16, #box.lines * LINE + 10
+    return math.ceil(widest(box.lines) * LETTER) + 16, #box.lines * LINE + 10
 end
 
 local function svg_box(parts, box, y)

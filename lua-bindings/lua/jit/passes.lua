@@ -57,7 +57,7 @@ function Steps:__tostring()
     return #parts == 0 and "no pass changes this graph" or table.concat(parts, "\n\n")
 end
 
-local function escape(text) return (string.gsub(text, "[<>&\"]", { ["<"] = "&lt;", [">"] = "&gt;", ["&"] = "&amp;", ['"'] = "&quot;" })) end
+local escape = tide._require("notebook.html").escape
 
 local COLOURS = { ["-"] = "#c62828", ["+"] = "#2e7d32" }
 

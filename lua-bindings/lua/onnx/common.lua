@@ -52,6 +52,15 @@ function common.integers(list)
     return #list == 0 and tide.zeros(0, { dtype = tide.int64 }) or tide.tensor(list, { dtype = tide.int64 })
 end
 
+--- by_channel(line, x): a line of numbers along dim 2 of x.
+function common.by_channel(line, x)
+    local sizes = { 1, line:numel() }
+    for k = 3, x:dim() do
+        sizes[k] = 1
+    end
+    return line:view(sizes)
+end
+
 --- scalar(value, dtype): a tensor without dims.
 function common.scalar(value, dtype) return tide.tensor(value, { dtype = dtype }) end
 

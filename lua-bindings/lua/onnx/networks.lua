@@ -1,18 +1,9 @@
 -- onnx/networks.lua: ONNX's norms, dropout, recurrent layers and transforms of signals.
 local tide = ...
 local common, tensors = tide._require "onnx.common", tide._require "onnx.tensors"
-local wrong = tensors.wrong
+local wrong, by_channel = tensors.wrong, common.by_channel
 local F = tide.nn.functional
 local operators = {}
-
--- A line of numbers along dim 2 of x.
-local function by_channel(line, x)
-    local sizes = { 1, line:numel() }
-    for k = 3, x:dim() do
-        sizes[k] = 1
-    end
-    return line:view(sizes)
-end
 
 function operators.BatchNormalization(call, x, scale, bias, mean, var)
     local a = call.attributes

@@ -79,13 +79,7 @@ end
 
 function operators.QLinearConv(call, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias)
     local sums = windows.ConvInteger(call, x, w, x_zero, w_zero):double()
-    local function by_channel(p)
-        local sizes = { 1, p:numel() }
-        for k = 3, x:dim() do
-            sizes[k] = 1
-        end
-        return p:double():view(sizes)
-    end
+    local function by_channel(p) return common.by_channel(p:double(), x) end
     if bias then
         sums = sums + by_channel(bias)
     end
