@@ -226,6 +226,120 @@ function onnx._read_value(path, kind)
     return guarded("onnx", path, read_value, file, kind)
 end
 
+-- ---- writing ----
+
+-- Bit d of the k-th mask, and the names of dims: what `dynamic` says of the inputs, {x = {1}} or {x = {[1] = "batch"}}.
+local function read_dynamic(dynamic, names, inputs)
+    local masks, dims, known = {}, {}, {}
+    for k, name in ipairs(names) do
+        masks[k], dims[k], known[name] = 0, {}, k
+    end
+    for name, list in pairs(dynamic or {}) do
+        local k = known[name]
+        if not k or type(list) ~= "table" then
+            fail("onnx.export: dynamic: %s", k and string.format("a list of dims of '%s' expected, got %s", name, tide._describe(list))
+                or string.format("no input '%s': there are %s", tostring(name), table.concat(names, ", ")))
+        end
+        for at, what in pairs(list) do
+            local dim = type(what) == "string" and at or what
+            if math.type(dim) ~= "integer" or dim < 1 or dim > inputs[k]:dim() then
+                fail("onnx.export: dynamic: dims of '%s' are 1 to %d, got %s", name, inputs[k]:dim(), tide._describe(dim))
+            end
+            masks[k] = masks[k] | 1 << dim - 1
+            dims[k][dim] = type(what) == "string" and what or string.format("%s_%d", name, dim)
+        end
+    end
+    return masks, dims
+end
+
+-- Inputs with so many copies of themselves along the dims that are dynamic.
+local function copied(inputs, dims, times)
+    local given = {}
+    for k, x in ipairs(inputs) do
+        given[k] = x:detach()
+        for dim in pairs(dims[k]) do
+            local copies = {}
+            for c = 1, times do
+                copies[c] = given[k]
+            end
+            given[k] = tide.cat(copies, dim)
+        end
+    end
+    return given
+end
+
+-- The first output of the model that was written which is not the function's; nothing where all are. Lists among the results are not
+-- looked at.
+local function first_difference(f, path, inputs)
+    local _ <close> = tide.no_grad()
+    local wanted, written = table.pack(f(table.unpack(inputs))), table.pack(onnx.load(path)(table.unpack(inputs)))
+    for k = 1, written.n do
+        local a, b = wanted[k], written[k]
+        local near = tide.is_tensor(a) and a:is_floating_point() and { rtol = 1e-3, atol = 1e-4, equal_nan = true } or { rtol = 0, atol = 0 }
+        if tide.is_tensor(a) and (a:dim() ~= b:dim() or not tide.allclose(a:to(tide.float64), b:to(tide.float64), near)) then
+            return k
+        end
+    end
+end
+
+local function check_written(f, path, inputs, dims)
+    local k = first_difference(f, path, inputs)
+    if k then
+        fail("onnx.export: output %d of the model that was written is not the function's", k)
+    end
+    for _, list in ipairs(dims) do
+        if next(list) then
+            local ran, differs = pcall(first_difference, f, path, copied(inputs, dims, 2))
+            if not ran or differs then
+                fail("onnx.export: dynamic: the function holds for one size alone%s: compile it with tide.jit.script, or leave dynamic out",
+                    ran and "" or " (" .. string.gsub(tostring(differs), "\n.*", "") .. ")")
+            end
+            return
+        end
+    end
+end
+
+local function check_names(option, names)
+    for k, name in ipairs(names or {}) do
+        if type(name) ~= "string" or name == "" then
+            fail("onnx.export: %s: name %d: a text expected, got %s", option, k, tide._describe(name))
+        end
+    end
+end
+
+-- Input names as the graph has them, without what makes them unique, or those that are wanted.
+local function input_names_of(f, names)
+    local list = {}
+    for k, input in ipairs(tide._script.describe(f).inputs) do
+        list[k] = names and names[k] or (string.gsub(input.name, "%.%d+$", ""))
+    end
+    if names and #names ~= #list then
+        fail("onnx.export: input_names: %d names for %d inputs", #names, #list)
+    end
+    return list
+end
+
+onnx.export = declare("export(any f, Tensor[] inputs, str path, *, list? input_names=nil, list? output_names=nil, table? dynamic=nil, bool check=true)",
+    "Writes a ScriptFunction, or a module or function, which is traced with these inputs, as a model of ONNX (opset 18). The inputs say dtypes and sizes; dynamic names dims that may have any size: {x = {1}} or {x = {[1] = \"batch\"}}. What ONNX has no form for is refused with its line. check runs the model that was written beside the function. Indices count from 1 where the function counts so; what it prints and asserts is left out.",
+    function(f, inputs, path, input_names, output_names, dynamic, check)
+        if not tide._script.is(f) then
+            f = tide.jit.trace(f, inputs, { check = false })
+        end
+        check_names("input_names", input_names)
+        check_names("output_names", output_names)
+        local names = input_names_of(f, input_names)
+        local masks, dims = read_dynamic(dynamic, names, inputs)
+        guarded("onnx.export", path, function()
+            local description = tide._script.operators(f, masks, table.unpack(inputs))
+            local pieces = tide._require("onnx.export").pieces(description, { name = tide._script.name(f), input_names = names,
+                output_names = output_names or {}, dynamic = dims })
+            tide._write(path, "onnx.export", table.unpack(pieces))
+        end)
+        if check then
+            check_written(f, path, inputs, dims)
+        end
+    end)
+
 tide._document(onnx, "onnx", "tide.onnx", "Models of ONNX: tide.onnx.load(path) reads one, and calling it runs it, with gradients where they are wanted. "
     .. "tide --doctor FILE says what a model is and what of it is not there.")
 

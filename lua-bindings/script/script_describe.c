@@ -2,7 +2,8 @@
  *
  * A block is {inputs = {{name, type}...}, nodes = {...}, outputs = {name...}}. A node has
  *   kind        "mul" of an operator, "prim::If" of others
- *   operator    true of an operator; with it `inplace`, and `method`: it is one of tensors
+ *   operator    true of an operator; with it `inplace`, `view` (its result may share memory with its first input),
+ *               and `method`: it is one of tensors
  *   inputs      names; `params` says of each of an operator's: {name, option, default, counted}
  *   outputs     {{name, type, index}...}; index: its elements count from 1 in Lua
  *   constant    its value, where Lua has such values; `tensor` of a tensor, `what` its kind
@@ -123,6 +124,7 @@ static void set_operator(lua_State *L, const td_ir_node *node) {
     set_string(L, "kind", op->name);
     set_bool(L, "operator", true);
     set_bool(L, "inplace", node->inplace);
+    set_bool(L, "view", (op->flags & TD_OP_VIEW) != 0);
     bool of_tensor = op->nparams && (op->params[0].type == TD_PARAM_TENSOR ||
                                      op->params[0].type == TD_PARAM_TENSOR_OR_NUMBER);
     set_bool(L, "method", of_tensor && !(op->flags & TD_OP_FUNCTION_ONLY));

@@ -59,6 +59,7 @@ void tide_set_script_functions(lua_State *L);
 int tide_script_passes(lua_State *L);
 int tide_script_memory(lua_State *L);
 int tide_script_bisect(lua_State *L);
+int tide_script_operators(lua_State *L);
 /* script_trace.c. trace(fn, inputs, names, notes, name) */
 int tide_script_trace(lua_State *L);
 

@@ -1,5 +1,5 @@
 /* script_passes.c: the rewriting of a graph for given inputs: its steps (f:passes), the memory that
- * it saves (f:memory), and the step that changes a value (f:bisect). */
+ * it saves (f:memory), the step that changes a value (f:bisect), and what it is without groups. */
 #include "lua-bindings/script/script_function.h"
 
 #include "engine/core/memory.h"
@@ -167,5 +167,77 @@ int tide_script_bisect(lua_State *L) {
     lua_pushlightuserdata(L, &result);
     int failed = lua_pcall(L, 1, 1, 0);
     td_bisect_result_clear(&result);
+    return failed ? lua_error(L) : 1;
+}
+
+/* ---- the graph of single operators ---- */
+
+enum { MOST_MASKS = 64 };
+
+/* Read a list of masks, one for each input, at a stack index. */
+static void read_masks(lua_State *L, int index, int n, uint64_t *masks) {
+    if (n > MOST_MASKS)
+        luaL_error(L, "operators: a function of %d inputs, %d at most", n, MOST_MASKS);
+    for (int k = 0; k < n; k++) {
+        lua_rawgeti(L, index, k + 1);
+        masks[k] = (uint64_t)lua_tointeger(L, -1);
+        lua_pop(L, 1);
+    }
+}
+
+/* Let dims of an input be of any size, those with a bit in the mask; strides are not known then. */
+static void forget_sizes(td_ir_graph *g, td_ir_value *input, uint64_t mask) {
+    int64_t sizes[TD_MAX_DIMS];
+    const td_ir_type *type = input->type;
+    if (!mask || type->kind != TD_IR_TENSOR || !type->sizes)
+        return;
+    for (int d = 0; d < type->n; d++)
+        sizes[d] = mask >> d & 1 ? TD_IR_UNKNOWN : type->sizes[d];
+    td_ir_type loose = *type;
+    loose.sizes = sizes;
+    loose.strides = NULL;
+    const td_ir_type *copy = td_ir_type_copy(g, &loose); /* NULL: td_ir_status tells */
+    if (copy)
+        input->type = copy;
+}
+
+static td_status rewrite_operators(const tide_script_function *f, const td_value *inputs,
+                                   const uint64_t *masks, td_ir_graph **out) {
+    static const char *const left_off[] = {"hoist", "fuse", "order", "reuse"};
+    td_passes_options options = {.recorded = false};
+    td_status status = copy_for(f, inputs, out);
+    for (size_t k = 0; k < sizeof left_off / sizeof *left_off && !status; k++)
+        status = td_passes_switch(&options, left_off[k], false);
+    for (int k = 0; k < f->ninputs && !status; k++)
+        forget_sizes(*out, (*out)->block->inputs[k], masks[k]);
+    if (!status)
+        status = td_ir_status(*out);
+    return status ? status : td_passes_run(*out, &options, NULL);
+}
+
+static int push_described(lua_State *L) {
+    tide_describe_graph(L, lua_touserdata(L, 1));
+    return 1;
+}
+
+/* operators(f, masks, ...): the graph for inputs like these, as describe has graphs: with the types
+ * of its values, rewritten by the passes that leave single operators. Bit d of the k-th mask: dim d
+ * of input k may have any size. */
+int tide_script_operators(lua_State *L) {
+    const tide_script_function *f = tide_check_script_function(L, 1, "operators");
+    uint64_t masks[MOST_MASKS] = {0};
+    td_ir_graph *g = NULL;
+    luaL_checktype(L, 2, LUA_TTABLE);
+    read_masks(L, 2, f->ninputs, masks);
+    lua_remove(L, 2);
+    td_value *inputs = tide_read_inputs(L, f);
+    tide_push_function(L, push_described, 0);
+    tide_load_inputs(L, f, inputs);
+    td_status status = rewrite_operators(f, inputs, masks, &g);
+    lua_pushlightuserdata(L, g);
+    int failed = status ? 0 : lua_pcall(L, 1, 1, 0);
+    td_ir_graph_release(g);
+    if (status)
+        return tide_fail_script(L, f, inputs);
     return failed ? lua_error(L) : 1;
 }

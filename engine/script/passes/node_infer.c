@@ -51,7 +51,7 @@ typedef struct arguments {
     td_value values[TD_MAX_PARAMS];
     td_tensor *tensors[MOST_TENSORS]; /* owned */
     int ntensors;
-    td_tensor **list[TD_MAX_PARAMS]; /* owned: arrays of borrowed ones */
+    void *list[TD_MAX_PARAMS]; /* owned: arrays of borrowed tensors, or of ints */
     bool guessed;                    /* some size or dim is not known */
     bool whole;                      /* nothing of any tensor is guessed */
     bool exact;                      /* nor stands a number in for another */
@@ -106,19 +106,42 @@ static td_tensor *stand_in(arguments *a, const td_ir_type *type, const guess *wi
 static bool set_list(arguments *a, int k, const td_ir_node *list, const guess *with) {
     if (!list || list->kind != TD_IR_LIST_CONSTRUCT)
         return false;
-    a->list[k] = td_calloc((size_t)list->ninputs + 1, sizeof *a->list[k]);
-    if (!a->list[k])
+    td_tensor **tensors = a->list[k] =
+        td_calloc((size_t)list->ninputs + 1, sizeof(td_tensor *));
+    if (!tensors)
         return false;
     for (int j = 0; j < list->ninputs; j++) {
         const td_value *constant = td_ir_constant_of(list->inputs[j]);
         if (constant && td_is_nil(*constant))
             continue;
-        a->list[k][j] = stand_in(a, list->inputs[j]->type, with);
-        if (!a->list[k][j])
+        tensors[j] = stand_in(a, list->inputs[j]->type, with);
+        if (!tensors[j])
             return false;
     }
-    a->values[k] = TD_TENSORS(list->ninputs, a->list[k]);
+    a->values[k] = TD_TENSORS(list->ninputs, tensors);
     return true;
+}
+
+/* The sizes that a list of ints asks for; those that are worked out are guessed. */
+static bool set_sizes(arguments *a, int k, const td_ir_node *list, const guess *with) {
+    if (!list || list->kind != TD_IR_LIST_CONSTRUCT)
+        return false;
+    int64_t *sizes = a->list[k] = td_calloc((size_t)list->ninputs + 1, sizeof *sizes);
+    if (!sizes)
+        return false;
+    for (int j = 0; j < list->ninputs; j++) {
+        const td_value *constant = td_ir_constant_of(list->inputs[j]);
+        bool known = constant && constant->kind == TD_KIND_INT;
+        sizes[j] = known ? constant->i : with->size;
+        a->guessed |= !known;
+        a->whole &= known;
+    }
+    a->values[k] = TD_INTS(list->ninputs, sizes);
+    return true;
+}
+
+static bool asks_sizes(const td_op *op, int k) {
+    return op->params[k].type == TD_PARAM_INTS && strcmp(op->params[k].name, "size") == 0;
 }
 
 /* A number that is not known, where none of its values changes what is made. */
@@ -148,7 +171,8 @@ static bool set_arguments(arguments *a, const td_ir_node *node, const guess *wit
                 return false;
             a->values[k] = TD_T(x);
         } else if (type->kind == TD_IR_LIST
-                       ? !set_list(a, k, value->node, with)
+                       ? !(asks_sizes(node->op, k) ? set_sizes(a, k, value->node, with)
+                                                   : set_list(a, k, value->node, with))
                        : !set_number(a, k, node->op, (td_ir_type_kind)type->kind))
             return false;
     }
@@ -247,6 +271,31 @@ static bool try_guess(td_ir_graph *g, const td_ir_node *node, const guess *with,
     return ready;
 }
 
+/* The number of dims that a list of sizes asks for, or UNKNOWN. */
+static int asked_dims(const td_ir_node *node) {
+    for (int k = 0; k < node->ninputs && k < node->op->nparams; k++) {
+        const td_ir_node *list = node->inputs[k]->node;
+        if (asks_sizes(node->op, k) && list && list->kind == TD_IR_LIST_CONSTRUCT &&
+            list->ninputs <= TD_MAX_DIMS)
+            return list->ninputs;
+    }
+    return TD_IR_UNKNOWN;
+}
+
+/* Where nothing could be called: a view has the dtype and the device of what it shows. */
+static void infer_view(td_ir_graph *g, const td_ir_node *node, td_inferred *out) {
+    const td_ir_type *seen = node->ninputs ? node->inputs[0]->type : NULL;
+    if (!seen || seen->kind != TD_IR_TENSOR || !(node->op->flags & TD_OP_VIEW) ||
+        node->op->result_type != TD_RESULT_TENSOR || node->op->nresults != 1)
+        return;
+    td_ir_type type = *seen;
+    type.requires_grad = seen->requires_grad == 0 ? 0 : TD_IR_UNKNOWN;
+    type.n = asked_dims(node);
+    type.sizes = type.strides = NULL;
+    out->n = 1;
+    out->types[0] = td_ir_type_copy(g, &type);
+}
+
 void td_infer_node(td_ir_graph *g, const td_ir_node *node, td_inferred *out) {
     bool again = true, tried = false;
     int taken = 0;
@@ -261,4 +310,6 @@ void td_infer_node(td_ir_graph *g, const td_ir_node *node, td_inferred *out) {
             type.sizes = type.strides = NULL;
             out->types[k] = td_ir_type_copy(g, &type);
         }
+    if (g && !taken)
+        infer_view(g, node, out);
 }

@@ -166,7 +166,7 @@ local OPTIONS = {
 local ABSENT = {
     { "there are no complex numbers and no Fourier transforms; the nearest are tide.conv1d and pairs of real tensors", [[fft fft.* stft istft *complex*
         Tensor.imag imag angle polar real cdouble cfloat chalf bcomplex32 Complex* eig eigvals view_as_real* view_as_complex* Tensor.angle has_spectral]] },
-    { "models of ONNX are read and run by tide.onnx.load; none are written", [[onnx onnx.*]] },
+    { "models of ONNX are read and run by tide.onnx.load, and written by tide.onnx.export", [[onnx onnx.*]] },
     { "a scripted function is kept by f:save(path), and read by tide.jit.load(path)", [[jit.save jit.ScriptFunction.save jit.ScriptModule.save]] },
     { "tide.distributed.DistributedDataParallel(module)", [[nn.parallel.DistributedDataParallel DistributedDataParallel]] },
     { "functions become graphs by tide.jit: trace, script, save and load", [[jit jit.* compile compiler compiler.* export export.* fx fx.*

@@ -23,6 +23,17 @@ function tensors.dtype(number, what)
     return tide[name], BYTES[name]
 end
 
+local NUMBERS = {}
+for number, name in ipairs(DTYPES) do
+    NUMBERS[name] = number
+end
+
+--- dtype_number(name): ONNX's number of "float32".
+function tensors.dtype_number(name) return NUMBERS[name] or wrong("a dtype that ONNX has not: %s", name) end
+
+--- dtype_of(x): "float32" of a tensor.
+function tensors.dtype_of(x) return (string.gsub(tostring(x.dtype), "^tide%.", "")) end
+
 --- dtype_name(number): "float32", for messages.
 function tensors.dtype_name(number) return DTYPES[number] or string.format("type %s", tostring(number)) end
 
