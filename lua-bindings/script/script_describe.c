@@ -2,8 +2,8 @@
  *
  * A block is {inputs = {{name, type}...}, nodes = {...}, outputs = {name...}}. A node has
  *   kind        "mul" of an operator, "prim::If" of others
- *   operator    true of an operator; with it `inplace`, `view` (its result may share memory with its first input),
- *               and `method`: it is one of tensors
+ *   operator    true of an operator; with it `inplace`, `view` (its result may share memory with
+ *               its first input), and `method`: it is one of tensors
  *   inputs      names; `params` says of each of an operator's: {name, option, default, counted}
  *   outputs     {{name, type, index}...}; index: its elements count from 1 in Lua
  *   constant    its value, where Lua has such values; `tensor` of a tensor, `what` its kind
