@@ -227,9 +227,14 @@ static void add_global(lua_State *L, const packer *p, int index) {
     lua_pop(L, 2);
 }
 
-/* The script's own globals among those that code in this dump may name: short strings in it are a
- * byte of length and the bytes. They go along with the parcel. */
-static void note_globals(lua_State *L, packer *p, size_t from) {
+/* The script's own globals among those that the code of a function may name: short strings in its
+ * dump are a byte of length and the bytes. They go along with the parcel. The dump is one without
+ * names of locals, which may be called as a global is. */
+static void note_globals(lua_State *L, packer *p, int index) {
+    size_t from = p->parcel->size;
+    lua_pushvalue(L, index);
+    require_memory(L, lua_dump(L, write_dump, p->parcel, 1) == 0);
+    lua_pop(L, 1);
     lua_pushglobaltable(L);
     for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
         size_t len;
@@ -243,6 +248,7 @@ static void note_globals(lua_State *L, packer *p, size_t from) {
             add_global(L, p, -2);
     }
     lua_pop(L, 1);
+    p->parcel->size = from;
 }
 
 static void pack_function(lua_State *L, packer *p, int index, const step *way, int depth) {
@@ -256,7 +262,7 @@ static void pack_function(lua_State *L, packer *p, int index, const step *way, i
     lua_pop(L, 1);
     size_t length = p->parcel->size - at - sizeof length;
     memcpy(p->parcel->bytes + at, &length, sizeof length);
-    note_globals(L, p, at);
+    note_globals(L, p, index);
     for (int k = 1;; k++) {
         const char *name = lua_getupvalue(L, index, k);
         if (!name)

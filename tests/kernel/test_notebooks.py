@@ -32,8 +32,8 @@ class Notebooks(unittest.TestCase):
 
     def test_all_are_executed_here(self):
         found = {os.path.basename(path) for path in glob.glob(NOTEBOOKS + "/*.ipynb")}
-        self.assertEqual(found, {"digits.ipynb", "eager_to_script.ipynb", "fashion_mnist.ipynb", "foreach_timeline.ipynb", "quantization.ipynb"},
-                         "write a test for the new notebook")
+        known = {name[len("test_"):] + ".ipynb" for name in dir(self) if name.startswith("test_")} | {"fashion_mnist.ipynb"}
+        self.assertEqual(found - known, set(), "write a test for the new notebook")
 
     def test_digits(self):
         cells = [cell for cell in self.execute("digits.ipynb")["cells"] if cell["cell_type"] == "code"]
@@ -78,8 +78,63 @@ class Notebooks(unittest.TestCase):
             self.assertGreater(accuracy[name], accuracy["network"] - 0.01)
         self.assertEqual(printed(cells["proof"]).count("unsafe_pairs"), 3)
 
+    def cells(self, name):
+        return {cell["id"]: cell for cell in self.execute(name)["cells"]}
+
+    def test_low_precision(self):
+        cells = self.cells("low_precision.ipynb")
+        self.assertIn("float16   16 bits   largest 6.55e+04", printed(cells["limits"]))
+        self.assertRegex(printed(cells["holes"]), r"2\.0480e\+03,\s+inf, 0\.0000e\+00\]\nfloat16")
+        self.assertEqual(printed(cells["sums"]), "by a loop\t2048.0\nby sum\t5000.0\n")
+        errors = [float(text) for text in re.findall(r"error (\S+)", printed(cells["products"]))]
+        self.assertTrue(errors[0] < 1e-5 < errors[2] < errors[1] < 0.05, errors)
+        kept = [float(text) for text in re.findall(r"(\S+) %", printed(cells["small"]))]
+        self.assertTrue(kept[0] < 60 and kept[1] > 99 and kept[2] > 99, kept)
+        self.assertIn("<svg", json.dumps(cells["error"]["outputs"][-1]["data"]))
+
+    def test_mixed_precision(self):
+        cells = self.cells("mixed_precision.ipynb")
+        self.assertRegex(printed(cells["which"]), r"matmul \ttide.bfloat16\n(.*\n){2}loss   \ttide.float32\n(.*\n)*outside\ttide.float32\n$")
+        accuracies = [float(text) for text in re.findall(r"test accuracy (\S+)", printed(cells["train"]))]
+        self.assertEqual(len(accuracies), 3)
+        self.assertGreater(min(accuracies), 0.9)
+        self.assertIn("step 6: scale   16384, weight 1.00\nstep 7: scale   16384, weight 0.70", printed(cells["scaler"]))
+
+    def test_channels_last(self):
+        cells = self.cells("channels_last.ipynb")
+        self.assertIn("12 4 2 1\t   \t12 1 6 3", printed(cells["strides"]))
+        self.assertEqual(len(re.findall(r" channels_last\n", printed(cells["stays"]))), 7, "all layers keep the order")
+        self.assertLess(float(re.search(r"difference (\S+)", printed(cells["same"])).group(1)), 1e-5)
+        self.assertIn("channels_last", cells["times"]["outputs"][-1]["data"]["text/plain"])
+
+    def test_benchmarking(self):
+        cells = self.cells("benchmarking.ipynb")
+        for name in ("timeit", "cell"):
+            self.assertRegex(printed(cells[name]), r"per loop \(mean ± std. dev. of 7 runs")
+        self.assertIn("1000000", cells["compare"]["outputs"][-1]["data"]["text/plain"])
+        self.assertIn("FLOP/s", printed(cells["rates"]))
+        self.assertIn("2 threads", cells["threads"]["outputs"][-1]["data"]["text/plain"])
+
+    def test_profiling(self):
+        cells = self.cells("profiling.ipynb")
+        self.assertIn("conv2d", cells["step"]["outputs"][-1]["data"]["text/plain"])
+        self.assertIn("text/html", cells["timeline"]["outputs"][-1]["data"])
+        self.assertIn("In[1]:8", printed(cells["events"]))
+        self.assertIn("40 × zeros of the same 8 × 1 × 32 × 32 float32", cells["advice"]["outputs"][-1]["data"]["text/plain"])
+        self.assertGreater(int(re.search(r"(\d+) entries", printed(cells["export"])).group(1)), 100)
+
+    def test_data(self):
+        cells = self.cells("data.ipynb")
+        lines = [line.split(": ", 1)[1] for line in printed(cells["loader"]).splitlines()]
+        self.assertEqual(len(lines), 3)
+        self.assertEqual(len(set(lines)), 1, "the same batches with any number of workers")
+        self.assertIn("distort", printed(cells["slow"]))
+        self.assertIn("the same to the end: true", printed(cells["state"]))
+        self.assertEqual(printed(cells["broken"]), "1434 samples, skipped: 3\n")
+
     def test_kept_outputs_are_of_a_whole_run(self):
-        for name in ("foreach_timeline", "eager_to_script", "quantization"):
+        for name in ("foreach_timeline", "eager_to_script", "quantization", "low_precision", "mixed_precision", "channels_last", "benchmarking",
+                     "profiling", "data"):
             notebook = nbformat.read(os.path.join(NOTEBOOKS, name + ".ipynb"), as_version=4)
             cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
             self.assertEqual([cell["execution_count"] for cell in cells], list(range(1, len(cells) + 1)), name)

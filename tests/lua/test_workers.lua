@@ -60,6 +60,18 @@ t.test("metatables_go_along", function()
     t.eq(back:length(), 8)
 end)
 
+t.test("a_local_called_as_a_global_that_can_not_go_along_takes_nothing_with_it", function()
+    _G.file_of_the_test = io.stdout
+    with_pool(1, function(pool)
+        t.eq(pool:submit(function(x)
+            local file_of_the_test = x + 1
+            return file_of_the_test
+        end, 5):get(), 6)
+        t.eq(pool:submit(function(file_of_the_test) return file_of_the_test * 2 end, 5):get(), 10)
+        t.error_has(function() pool:submit(function() return file_of_the_test end) end, "global 'file_of_the_test'")
+    end)
+    _G.file_of_the_test = nil
+end)
 t.test("functions_take_upvalues_and_globals_that_they_name", function()
     local factor, list = 3, { 10, 20 }
     local function inner(x) return x * factor end

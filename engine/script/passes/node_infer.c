@@ -52,9 +52,9 @@ typedef struct arguments {
     td_tensor *tensors[MOST_TENSORS]; /* owned */
     int ntensors;
     void *list[TD_MAX_PARAMS]; /* owned: arrays of borrowed tensors, or of ints */
-    bool guessed;                    /* some size or dim is not known */
-    bool whole;                      /* nothing of any tensor is guessed */
-    bool exact;                      /* nor stands a number in for another */
+    bool guessed;              /* some size or dim is not known */
+    bool whole;                /* nothing of any tensor is guessed */
+    bool exact;                /* nor stands a number in for another */
 } arguments;
 
 static void clear(arguments *a) {
@@ -106,8 +106,7 @@ static td_tensor *stand_in(arguments *a, const td_ir_type *type, const guess *wi
 static bool set_list(arguments *a, int k, const td_ir_node *list, const guess *with) {
     if (!list || list->kind != TD_IR_LIST_CONSTRUCT)
         return false;
-    td_tensor **tensors = a->list[k] =
-        td_calloc((size_t)list->ninputs + 1, sizeof(td_tensor *));
+    td_tensor **tensors = a->list[k] = td_calloc((size_t)list->ninputs + 1, sizeof(td_tensor *));
     if (!tensors)
         return false;
     for (int j = 0; j < list->ninputs; j++) {
