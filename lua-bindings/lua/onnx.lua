@@ -141,7 +141,7 @@ local function guarded(fname, path, fn, ...)
 end
 
 onnx.load = declare("load(str path) -> OnnxModel",
-    "A model of ONNX (opsets 1 to 22), to be called with tensors in the order of its inputs, or with a table of them by name; its results are its outputs. Weights may lie in files beside it. model.inputs and model.outputs name them with dtypes and shapes; model.weights() are its tensors by name. Operators that are not there are listed with their counts.",
+    "A model of ONNX (opsets 1 to 22), to be called with tensors in the order of its inputs, or with a table of them by name; its results are its outputs. Weights may lie in files beside it. model.inputs and model.outputs name them with dtypes and shapes; model:weights() are its tensors by name; tide.jit.trace(model, {x}) makes it a graph. Operators that are not there are listed with their counts.",
     function(path)
         local file <close> = tide._file_open(path, nil, "onnx.load")
         return guarded("onnx.load", path, read, path, file)

@@ -190,9 +190,24 @@ end
 
 local LOWEST <const> = { [tide.uint8] = 0, [tide.int8] = -128 }
 
+-- Paddings that Tide's own pooling takes: the same on both sides, and no more than half a window.
+local function is_even(g, behind)
+    for k, pad in ipairs(g.before) do
+        if pad ~= behind[k] or 2 * pad > g.kernel[k] then
+            return false
+        end
+    end
+    return true
+end
+
 function operators.MaxPool(call, x)
     local g = pool_geometry(call, x)
     local n, lowest = #g.kernel, LOWEST[x.dtype] or -math.huge
+    if call.outputs < 2 and n <= 3 and x:is_floating_point() then
+        local even = is_even(g, g.far)
+        return (F[string.format("max_pool%dd", n)](even and x or widened(x, g.before, g.far, lowest), g.kernel,
+            { stride = g.strides, padding = even and g.before or 0, dilation = g.dilations }))
+    end
     local windows = unfolded(widened(x, g.before, g.far, lowest), g.kernel, g.strides, g.dilations, g.counts)
     local best = windows:amax(last_dims(windows, n))
     if call.outputs < 2 then
@@ -218,12 +233,14 @@ end
 
 function operators.AveragePool(call, x)
     local g = pool_geometry(call, x)
-    local n = #g.kernel
+    local n, pads = #g.kernel, call.attributes.count_include_pad == 1
+    if n <= 3 and x:is_floating_point() and is_even(g, g.far) and same(g.far, g.behind) and same(g.dilations, filled(nil, n, 1)) then
+        return F[string.format("avg_pool%dd", n)](x, g.kernel, { stride = g.strides, padding = g.before, count_include_pad = pads })
+    end
     local windows = unfolded(widened(x, g.before, g.far, 0), g.kernel, g.strides, g.dilations, g.counts)
     local sum = windows:sum(last_dims(windows, n))
     -- How many elements of a window count: with count_include_pad those around as well.
     local ones = tide.ones(filled(nil, n + 2, 1), { dtype = x.dtype }):expand(1, 1, table.unpack(g.sizes))
-    local pads = call.attributes.count_include_pad == 1
     local counted = widened(ones, g.before, g.behind, pads and 1 or 0)
     local rest = {}
     for k = 1, n do

@@ -144,6 +144,15 @@ t.test("what_is_worked_out_from_sizes_branches_and_loops", function()
     t.is_true(tide.allclose(again(other), loop(other)))
 end)
 
+t.test("a_model_that_was_read_is_a_graph_and_can_be_written_again", function()
+    tide.manual_seed(4)
+    local net = nn.Sequential(nn.Conv2d(4, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(8, 3)):eval()
+    local model = written(net, { image })
+    local f = tide.jit.trace(model, { image }, { check = false })
+    t.is_true(tide.allclose(f(image), net(image), { atol = 1e-6 }))
+    t.is_true(tide.allclose(written(f, { image })(image), net(image), { atol = 1e-6 }))
+end)
+
 t.test("what_is_refused", function()
     local function refused(fn, inputs, pattern, options) t.error_matches(function() tide.onnx.export(fn, inputs, path, options) end, pattern) end
     refused(function(a) return tide.linalg.svd(a) end, { x }, "test_onnx_export.lua:%d+: .*no form in ONNX")
