@@ -326,10 +326,10 @@ for _, name in ipairs { "scatter", "scatter_add" } do
             { axis = dim_of(call, "dim", #call:sizes("x")), reduction = reduce and (reduce == "multiply" and "mul" or reduce) or nil })
     end
 end
-shapes.index = function(call, w) -- one index tensor, the others missing
-    local list = w:value(call:name_of("indices")).names
-    local at
-    for k, name in ipairs(list) do
+-- x at one tensor of indices, the other dims whole.
+shapes.advanced_index = function(call, w)
+    local names, at = w:value(call.node.inputs[2]).names, nil
+    for k, name in ipairs(names) do
         local constant = w.constants[name]
         if not (constant and constant.what == "nil") then
             if at or w:type(name).dtype == "bool" then
@@ -338,7 +338,8 @@ shapes.index = function(call, w) -- one index tensor, the others missing
             at = k
         end
     end
-    return w:node("Gather", { call:tensor("x"), w:cast(w:value(list[at]), w:type(list[at]).dtype or "int64", "int64") }, { axis = at - 1 })
+    local index = w:cast(w:value(names[at]), w:type(names[at]).dtype or "int64", "int64")
+    return w:node("Gather", { w:value(call.node.inputs[1]), index }, { axis = at - 1 })
 end
 
 shapes.one_hot = function(call, w)
