@@ -7,6 +7,7 @@ import torch
 
 import bench
 
+torch.version.cuda = "13.0"  # torchaudio, which transformers loads, wants its own, though nothing here runs on a device
 FOLDER = os.environ.get("TIDE_BENCH_MODELS")
 
 
