@@ -60,7 +60,7 @@ jit.ignore = declare("ignore(function fn) -> function",
 jit.is_script_function = declare("is_script_function(any value=nil) -> bool", "Is the value a ScriptFunction?", script.is)
 
 -- Schemas of emit_c, the function and the method, say the same.
-local EMIT_OPTIONS = "str? path=nil, *, str? name=nil, table? main=nil) -> str"
+local EMIT_OPTIONS = "str? path=nil, *, str? name=nil, any main=nil) -> str"
 
 local function emit_c(f, path, name, main)
     local several = type(f) == "table"
@@ -71,7 +71,8 @@ jit.emit_c = declare("emit_c(any f, " .. EMIT_OPTIONS,
     "C that does what a ScriptFunction's graph does, or those of a list, and needs libtide alone: no Lua, no file of a graph. With a path "
     .. "it is written there, and constants of more than 4 KiB into a safetensors file beside it; without one all are in the text. Each "
     .. "function is `td_status NAME(const td_value *inputs, td_value *outputs)`, whose contract is at the head; `main`, a list of inputs "
-    .. "(of several functions one list for each), adds a main that calls it and prints a digest of each result. Refused in one line, "
+    .. "(of several functions one list for each; true: made up, where the graph knows their shapes), adds a main that calls it and prints "
+    .. "a digest of each result. Refused in one line, "
     .. "with the place: calls of Lua functions, forks, prints of tensors, constants that are sparse or quantized.",
     function(f, path, name, main)
         local list = type(f) == "table" and f or { f }

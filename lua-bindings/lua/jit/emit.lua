@@ -2,7 +2,7 @@
 -- becomes a function (jit/emit_body.lua); this file gathers what they need besides and writes the contract at the head.
 local tide = ...
 local script, fail = tide._script, tide._fail
-local words, body = tide._require "jit.emit_words", tide._require "jit.emit_body"
+local words, body, main = tide._require "jit.emit_words", tide._require "jit.emit_body", tide._require "jit.emit_main"
 local emit = {}
 
 local EMBEDDED = 4096 -- bytes of a constant that the C has itself where a file for larger ones may be beside it
@@ -224,94 +224,6 @@ done:
 }
 ]]
 
-local PUT = [[
-/* Any NaN is the same one. */
-static uint64_t same_nan(uint64_t bits, uint64_t infinity) {
-    return (bits & (infinity | (infinity - 1))) > infinity ? infinity + 1 : bits;
-}
-
-static uint64_t element(const td_tensor *x, int64_t k) {
-    uint64_t bits = 0;
-    size_t size = td_dtype_size((td_dtype)x->dtype);
-    for (size_t j = size; j-- > 0;)
-        bits = bits << 8 | ((const unsigned char *)x->data)[(size_t)k * size + j];
-    return x->dtype == TD_F16    ? same_nan(bits, 0x7c00)
-           : x->dtype == TD_BF16 ? same_nan(bits, 0x7f80)
-           : x->dtype == TD_F32  ? same_nan(bits, 0x7f800000)
-           : x->dtype == TD_F64  ? same_nan(bits, UINT64_C(0x7ff0000000000000))
-                                 : bits;
-}
-
-/* dtype, shape, and FNV-1a of the elements' bytes, row by row, the lowest byte first. */
-static td_status put_tensor(td_tensor *x) {
-    char shape[TD_SHAPE_TEXT];
-    td_tensor *row = NULL, *near = NULL;
-    td_status status = TD_OK;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    TD_TRY(TD_APPLY(&row, detach, TD_T(x)));
-    TD_TRY(TD_APPLY(&near, contiguous, TD_T(row)));
-    for (int64_t k = 0; k < near->numel; k++) {
-        uint64_t bits = element(near, k);
-        for (size_t j = 0; j < td_dtype_size((td_dtype)near->dtype); j++, bits >>= 8)
-            hash = (hash ^ (bits & 255)) * UINT64_C(0x100000001b3);
-    }
-    printf("%s %s %016llx", td_dtype_name((td_dtype)x->dtype), td_tensor_shape_text(x, shape), (unsigned long long)hash);
-done:
-    td_release(row);
-    td_release(near);
-    return status;
-}
-
-static td_status put(td_value v) {
-    td_status status = TD_OK;
-    const char *text = td_value_text(v, NULL);
-    const td_box_list *list = td_value_list(v);
-    const td_box_tuple *tuple = td_value_tuple(v);
-    if (text)
-        printf("\"%s\"", text);
-    else if (list || tuple) {
-        printf("{");
-        for (int k = 0; k < (list ? list->n : tuple->n); k++) {
-            printf(k ? ", " : "");
-            TD_TRY(put(list ? td_list_entry(list, k) : tuple->parts[k]));
-        }
-        printf("}");
-    } else if (v.kind == TD_KIND_TENSOR)
-        TD_TRY(put_tensor(v.tensor));
-    else if (v.kind == TD_KIND_INT)
-        printf("%lld", (long long)v.i);
-    else if (v.kind == TD_KIND_FLOAT && v.f != v.f)
-        printf("nan");
-    else if (v.kind == TD_KIND_FLOAT)
-        printf("%a", v.f);
-    else if (v.kind == TD_KIND_BOOL)
-        printf(v.b ? "true" : "false");
-    else
-        printf(v.kind == TD_KIND_NIL ? "nil" : "a value of kind %d", v.kind);
-done:
-    return status;
-}
-]]
-
-local MAIN = [[
-/* Calls a function and prints a line for each of its results, or why there are none. */
-static int show(const char *name, td_status (*function)(const td_value *, td_value *),
-                const td_value *given, int n, td_value *results) {
-    td_status status = function(given, results);
-    for (int k = 0; k < n && status == TD_OK; k++) {
-        printf("%s %d: ", name, k + 1);
-        TD_TRY(put(results[k]));
-        puts("");
-    }
-done:
-    for (int k = 0; k < n; k++)
-        td_value_drop(&results[k]);
-    if (status)
-        printf("%s failed: %s\n", name, td_error_message());
-    return status != TD_OK;
-}
-]]
-
 -- ---- starting ----
 
 local function start_text(file, nbeside)
@@ -453,81 +365,6 @@ local function public_text(name, root, noutputs, starts)
     return table.concat(lines, "\n")
 end
 
--- ---- main ----
-
--- A tensor that main gives a function: its number among the constants.
-local function given_tensor(file, x) return string.format("constants[%d]", file:tensor({ kind = "main" }, x:detach():clone())) end
-
--- By the kind of an input: a value as C that makes a td_value of it; nil: it is of another kind.
-local INPUTS = {
-    Tensor = function(file, value) return tide.is_tensor(value) and string.format("TD_T(%s)", given_tensor(file, value)) end,
-    int = function(_, value) return math.type(value) == "integer" and string.format("TD_I(%s)", words.int(value)) end,
-    float = function(_, value) return math.type(value) and string.format("TD_F(%s)", words.float(value + 0.0)) end,
-    bool = function(_, value) return type(value) == "boolean" and string.format("TD_B(%s)", words.bool(value)) end,
-    str = function(_, value) return type(value) == "string" and string.format("TD_STRING(%s)", words.string(value)) end,
-}
-function INPUTS.Scalar(file, value) return INPUTS.int(file, value) or INPUTS.float(file, value) or INPUTS.bool(file, value) end
-INPUTS["?"] = function(file, value, input)
-    return value == nil and "TD_NIL" or INPUTS[input.parts[1].kind] and INPUTS[input.parts[1].kind](file, value, input.parts[1])
-end
-INPUTS["[]"] = function(file, value, input)
-    local kind = input.parts[1].kind
-    if type(value) ~= "table" or tide.is_tensor(value) then
-        return nil
-    end
-    for _, entry in ipairs(value) do
-        if kind == "Tensor" and not tide.is_tensor(entry) or kind ~= "Tensor" and not math.type(entry)
-            or kind == "int" and math.type(entry) ~= "integer" then
-            return nil
-        end
-    end
-    if kind == "int" or kind == "float" then
-        return file:array(kind .. "s", value)
-    elseif kind == "Tensor" then
-        local parts = {}
-        for k, x in ipairs(value) do
-            parts[k] = given_tensor(file, x)
-        end
-        return string.format("TD_TENSORS(%d, ((td_tensor *[]){%s}))", #parts, #parts > 0 and table.concat(parts, ", ") or "NULL")
-    end
-end
-
-local function input_text(file, value, input, name, k)
-    local write = INPUTS[input.kind]
-    local text = write and write(file, value, input)
-    if not text then
-        fail("emit_c: main: input %d of %s (%s): %s%s expected, got %s", k, name, (string.gsub(input.name, "%.%d+$", "")),
-            write and "" or "none that C can be given, but ", input.kind == "Tensor" and "Tensor" or input.type, tide._describe(value))
-    end
-    return text
-end
-
-local function main_text(file, functions, given)
-    local lines = { MAIN, "int main(void) {", "    int failed = 0;", "    if (td_init()) {", '        printf("%s\\n", td_error_message());',
-        "        return 1;", "    }" }
-    local function add(format, ...) lines[#lines + 1] = string.format(format, ...) end
-    local calls = {}
-    for k, fn in ipairs(functions) do
-        local values, texts, inputs = given[k] or {}, {}, fn.description.inputs
-        for j, input in ipairs(inputs) do
-            texts[j] = input_text(file, values[j], input, fn.name, j)
-        end
-        calls[#calls + 1] = string.format("    {\n        td_value results[%d];\n        failed |= show(\"%s\", %s, %s, %d, results);\n    }",
-            math.max(#fn.description.outputs, 1), fn.name, fn.name,
-            #texts == 0 and "NULL" or "(td_value[]){" .. table.concat(texts, ", ") .. "}", #fn.description.outputs)
-    end
-    if #file.tensors > 0 then
-        add "    if (start()) {"
-        lines[#lines + 1] = '        printf("%s\\n", td_error_message());'
-        add "        return 1;"
-        add "    }"
-    end
-    table.move(calls, 1, #calls, #lines + 1, lines)
-    add "    return failed;"
-    add "}"
-    return table.concat(lines, "\n") .. "\n"
-end
-
 -- ---- the whole ----
 
 local function comment_safe(text) return (string.gsub(string.gsub(text, "%*/", "* /"), "[\n\r]", " ")) end
@@ -593,6 +430,8 @@ local function check_options(functions, path, options)
     elseif options.name and (#functions > 1 or not words.is_identifier(options.name)) then
         fail("emit_c: name: %s", #functions > 1 and "several functions have their own names" or tide._describe(options.name)
             .. " is no name for a function of C, or one of the C library's")
+    elseif options.main and options.main ~= true and type(options.main) ~= "table" then
+        fail("emit_c: main: expected true or a list of inputs, got %s", tide._describe(options.main))
     elseif path and string.find(path, "%.safetensors$") then
         fail("emit_c: '%s' is the name of a file of tensors, not of C", path)
     end
@@ -613,7 +452,11 @@ local function text(functions, path, options)
         public[#public + 1] = string.format("td_status %s(const td_value *inputs, td_value *outputs);", fn.name)
     end
     file.name = list[1].name
-    local main = options.main and main_text(file, list, #functions == 1 and not options.several and { options.main } or options.main)
+    local given = options.main
+    if type(given) == "table" and not options.several then
+        given = { given }
+    end
+    local ending = given and main.text(file, list, given)
     local names, beside = add_tensors(file)
     local start = start_text(file, #names)
     local parts = { head(file, list, beside), INCLUDES, table.concat(public, "\n") .. "\n" }
@@ -631,9 +474,32 @@ local function text(functions, path, options)
     for _, fn in ipairs(list) do
         add(public_text(fn.name, fn.root, #fn.description.outputs, start))
     end
-    add(options.main and PUT)
-    add(main)
+    add(given and main.printing)
+    add(ending)
     return table.concat(parts, "\n"), names, beside, file.beside_path
+end
+
+local function is_there(path)
+    local file <close> = io.open(path)
+    return file ~= nil
+end
+
+-- Where the C can't be written, no new file of tensors is left.
+local function write_files(path, source, names, beside, beside_path)
+    local new = #names > 0 and not is_there(beside_path)
+    if #names > 0 then
+        local ok, why = pcall(tide._archive_write, beside_path, names, beside, "")
+        if not ok then
+            error(string.gsub(tostring(why), "save: ", "emit_c: ", 1), 0)
+        end
+    end
+    local ok, why = pcall(tide._write, path, "emit_c", source)
+    if not ok then
+        if new then
+            os.remove(beside_path)
+        end
+        error(why, 0)
+    end
 end
 
 --- write(functions, path, options): the C; with a path it is written there, and constants that are large beside it.
@@ -647,13 +513,7 @@ function emit.write(functions, path, options)
         error(source, 0)
     end
     if path then
-        if #names > 0 then
-            local written, why = pcall(tide._archive_write, beside_path, names, beside, "")
-            if not written then
-                error(string.gsub(tostring(why), "save: ", "emit_c: ", 1), 0)
-            end
-        end
-        tide._write(path, "emit_c", source)
+        write_files(path, source, names, beside, beside_path)
     end
     return source
 end
