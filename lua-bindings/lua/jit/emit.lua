@@ -46,7 +46,8 @@ function File:array(what, list)
         self.narrays = self.narrays + 1
         name = (int and "ints_" or "floats_") .. self.narrays
         self.arrays[what .. text .. #parts] = name
-        self:add("static const %s %s[] = {%s};", int and "int64_t" or "double", name, text)
+        self.array_texts[#self.array_texts + 1] = { name = name,
+            text = string.format("static const %s %s[] = {%s};", int and "int64_t" or "double", name, text) }
     end
     return string.format("%s(%d, %s)", int and "TD_INTS" or "TD_FLOATS", #parts, name)
 end
@@ -77,6 +78,19 @@ function File:tensor(node, x, address)
 end
 
 function File:group_name(k) return string.format("%s_%d", self.name, k) end
+
+-- Arrays that the text names: of a constant that nothing reads there is none.
+local function add_arrays(file, text)
+    local named = {}
+    for name in string.gmatch(text, "%a+_%d+") do
+        named[name] = true
+    end
+    for _, array in ipairs(file.array_texts) do
+        if named[array.name] then
+            file:add("%s", array.text)
+        end
+    end
+end
 
 -- A line before all functions.
 function File:add(format, ...) self.before[#self.before + 1] = select("#", ...) == 0 and format or string.format(format, ...) end
@@ -441,7 +455,7 @@ end
 local function text(functions, path, options)
     local list = names_of(functions, options.name)
     local file = setmetatable({ path = path, title = path and string.match(path, "[^/]*$") or list[1].name, types = {}, ntypes = 0, arrays = {},
-        narrays = 0, rows = {}, row_ids = {}, tensors = {}, tensor_numbers = {}, before = {}, taken = {} }, File)
+        array_texts = {}, narrays = 0, rows = {}, row_ids = {}, tensors = {}, tensor_numbers = {}, before = {}, taken = {} }, File)
     file.beside_path = path and string.gsub(path, "%.c$", "") .. ".safetensors"
     local functions_text, public = {}, {}
     for _, fn in ipairs(list) do
@@ -457,6 +471,7 @@ local function text(functions, path, options)
         given = { given }
     end
     local ending = given and main.text(file, list, given)
+    add_arrays(file, table.concat(functions_text) .. (ending or ""))
     local names, beside = add_tensors(file)
     local start = start_text(file, #names)
     local parts = { head(file, list, beside), INCLUDES, table.concat(public, "\n") .. "\n" }

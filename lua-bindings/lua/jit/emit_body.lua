@@ -518,7 +518,8 @@ end
 local function only_written(self)
     local reads, list = {}, {}
     for _, line in ipairs(self.lines) do
-        for word in string.gmatch(string.gsub(line, "^%s*[%a_][%w_]* = ", ""), "[%a_][%w_]*") do
+        local read_there = string.gsub(string.gsub(line, '"[^"]*"', ""), "^%s*[%a_][%w_]* = ", "")
+        for word in string.gmatch(read_there, "[%a_][%w_]*") do
             reads[word] = true
         end
     end
