@@ -1,14 +1,17 @@
 /* script_describe.c: graphs as Lua tables, for what shows them (lua/jit/).
  *
  * A block is {inputs = {{name, type}...}, nodes = {...}, outputs = {name...}}. Beside the text of
- * its type a value has its `kind` ("int", "Tensor"; "[]" of a list, "?", "()" of a tuple, "Future")
- * and the `parts` of it, which are of the same form. A node has kind        "mul" of an operator,
- * "prim::If" of others operator    true of an operator; with it `inplace`, and `method`: it is one
- * of tensors inputs      names; `params` says of each of an operator's: {name, option, default,
- * counted} outputs     {{name, type, index}...}; index: its elements count from 1 in Lua parameters
- * of an operator on what is no tensor: the letters of its row id          of a function of the host
- *   constant    its value, where Lua has such values; `what` its kind; `address` of a tensor, which
- *               is the same for the same tensor
+ * its type a value has its `kind` ("int", "Tensor"; "[]" of a list, "?", "()" of a tuple,
+ * "Future") and the `parts` of it, which are of the same form. A node has
+ *   kind        "mul" of an operator, "prim::If" of others
+ *   operator    true of an operator; with it `inplace`, and `method`: it is one of tensors
+ *   inputs      names; `params` says of each of an operator's: {name, option, default, counted}
+ *   outputs     {{name, type, index}...}; index: its elements count from 1 in Lua
+ *   parameters  of an operator on what is no tensor: the letters of its row, and that of its
+ *               `result`
+ *   id          of a function of the host
+ *   constant    its value, where Lua has such values; `what` its kind; `address` of a tensor,
+ *               which is the same for the same tensor
  *   place       "cell.lua:2"
  *   blocks      of prim::If and the like
  *   group       the number of its graph among `groups` of the whole
@@ -215,6 +218,8 @@ static void describe_node(lua_State *L, describer *d, const td_ir_node *node) {
         lua_pushfstring(L, "aten::%s", node->scalar->name);
         lua_setfield(L, -2, "kind");
         set_string(L, "parameters", node->scalar->parameters);
+        lua_pushlstring(L, &node->scalar->result, 1);
+        lua_setfield(L, -2, "result");
     }
     if (node->kind == TD_IR_HOST_CALL) {
         lua_pushinteger(L, node->id);
