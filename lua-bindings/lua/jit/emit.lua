@@ -25,7 +25,7 @@ function File:type(value)
     local key = value.kind .. " " .. table.concat(parts, " ")
     if not self.types[key] then
         self.ntypes = self.ntypes + 1
-        local name, n = "type_" .. self.ntypes, value.kind == "Tensor" and "TD_IR_UNKNOWN" or tostring(#parts)
+        local name, n = "TYPE_" .. self.ntypes, value.kind == "Tensor" and "TD_IR_UNKNOWN" or tostring(#parts)
         self.types[key] = name
         self:add("static const td_ir_type %s = {.kind = TD_IR_%s, .dtype = TD_DTYPE_NONE, .requires_grad = TD_IR_UNKNOWN, .n = %s%s};",
             name, TYPES[value.kind], n, #parts > 0 and string.format(",\n    .parts = (const td_ir_type *const[]){%s}",
@@ -44,7 +44,7 @@ function File:array(what, list)
     local name = self.arrays[what .. text .. #parts]
     if not name then
         self.narrays = self.narrays + 1
-        name = (int and "ints_" or "floats_") .. self.narrays
+        name = (int and "INTS_" or "FLOATS_") .. self.narrays
         self.arrays[what .. text .. #parts] = name
         self.array_texts[#self.array_texts + 1] = { name = name,
             text = string.format("static const %s %s[] = {%s};", int and "int64_t" or "double", name, text) }
@@ -77,7 +77,7 @@ function File:tensor(node, x, address)
     return self.tensor_numbers[key] - 1
 end
 
-function File:group_name(k) return string.format("%s_%d", self.name, k) end
+function File:group_name(k) return string.format("%s_body_%d", self.name, k) end
 
 -- Arrays that the text names: of a constant that nothing reads there is none.
 local function add_arrays(file, text)
@@ -423,19 +423,41 @@ local INCLUDES = [[
 #include <string.h>
 ]]
 
+-- The names in C that belong to a function: its own, that of what it does, those of graphs that it calls.
+local function names_with(name, ngroups)
+    local list = { name, name .. "_body" }
+    for k = 1, ngroups do
+        list[#list + 1] = string.format("%s_body_%d", name, k)
+    end
+    return list
+end
+
+local function any_taken(taken, names)
+    for _, name in ipairs(names) do
+        if taken[name] then
+            return true
+        end
+    end
+    return false
+end
+
+-- Functions with names in C that differ in all that belongs to them; and the set of these.
 local function names_of(functions, name)
     local taken, list = {}, {}
     for k, f in ipairs(functions) do
-        local base = #functions == 1 and name or words.function_name(script.name(f))
+        local description = script.describe(f)
+        local base, ngroups = name or words.function_name(script.name(f)), #description.groups
         local unique, n = base, 1
-        while taken[unique] do
+        while any_taken(taken, names_with(unique, ngroups)) do
             n = n + 1
             unique = base .. "_" .. n
         end
-        taken[unique] = true
-        list[k] = { name = unique, description = script.describe(f) }
+        for _, one in ipairs(names_with(unique, ngroups)) do
+            taken[one] = true
+        end
+        list[k] = { name = unique, description = description }
     end
-    return list
+    return list, taken
 end
 
 local function check_options(functions, path, options)
@@ -453,15 +475,12 @@ end
 
 --- text(functions, path, options): the C, and names and tensors of the file beside it.
 local function text(functions, path, options)
-    local list = names_of(functions, options.name)
+    local list, taken = names_of(functions, options.name)
     local file = setmetatable({ path = path, title = path and string.match(path, "[^/]*$") or list[1].name, types = {}, ntypes = 0, arrays = {},
-        array_texts = {}, narrays = 0, rows = {}, row_ids = {}, tensors = {}, tensor_numbers = {}, before = {}, taken = {} }, File)
+        array_texts = {}, narrays = 0, rows = {}, row_ids = {}, tensors = {}, tensor_numbers = {}, before = {}, taken = taken }, File)
     file.beside_path = path and string.gsub(path, "%.c$", "") .. ".safetensors"
     local functions_text, public = {}, {}
     for _, fn in ipairs(list) do
-        for _, ending in ipairs { "", "_body" } do
-            file.taken[fn.name .. ending] = true
-        end
         fn.root = write_function(file, fn.name, fn.description, functions_text)
         public[#public + 1] = string.format("td_status %s(const td_value *inputs, td_value *outputs);", fn.name)
     end

@@ -10,7 +10,8 @@ for word in string.gmatch([[
 auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
 return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool true false
 alignas alignof constexpr nullptr static_assert thread_local noreturn complex linux unix i386 errno stdin stdout stderr
-inputs outputs status place placed done given r k constants rows start starting ready depth fail_at print put main
+inputs outputs status place placed done given r k constants rows names descriptions start starting ready depth fail_at print put
+put_tensor element same_nan show main read_constant open_archive make_constant
 ]], "%S+") do
     TAKEN[word] = true
 end

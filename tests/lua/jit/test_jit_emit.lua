@@ -345,8 +345,18 @@ t.test("names_are_names_of_c", function()
     end
     local odd = parse("graph(%linux : int, %double.1 : int, %r : int, %NULL : int):\n  %INT64_MAX : int = aten::add(%linux, %double.1)\n"
         .. "  %td_fail : int = aten::add(%r, %NULL)\n  %k : int = aten::mul(%INT64_MAX, %td_fail)\n  return (%k)\n", {}, "odd")
+    local outer = parse([[
+graph(%outer.1 : int, %outer_body : int, %outer_body_1 : int, %type.1 : int, %type.2 : int):
+  %names : int, %rows : int = prim::CallFunction_0(%outer.1, %type.2)
+  %constants : int = aten::floordiv(%names, %rows)
+  %start : int[] = prim::ListConstruct(%constants, %outer_body, %outer_body_1, %type.1)
+  return (%start)
+with prim::CallFunction_0 = graph(%depth : int, %k : int):
+  return (%depth, %k)
+]], {}, "outer")
+    local outer_body = parse("graph(%x : int):\n  return (%x)\n", {}, "outer_body")
     if can_compile then
-        same_in_c({ odd }, { { 1, 2, 3, 4 } }, { names = { "odd" } })
+        same_in_c({ odd, outer, outer_body }, { { 1, 2, 3, 4 }, { 5, 6, 7, 8, 2 }, { 1 } }, { names = { "odd", "outer", "outer_body_2" } })
     end
 end)
 
