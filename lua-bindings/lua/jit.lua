@@ -60,7 +60,7 @@ jit.ignore = declare("ignore(function fn) -> function",
 jit.is_script_function = declare("is_script_function(any value=nil) -> bool", "Is the value a ScriptFunction?", script.is)
 
 -- Schemas of emit_c, the function and the method, say the same.
-local EMIT_OPTIONS = "str? path=nil, *, str? name=nil, any main=nil) -> str"
+local EMIT_OPTIONS = "str? path=nil, *, str? name=nil, any main=nil) -> str?"
 
 local function emit_c(f, path, name, main)
     local several = type(f) == "table"

@@ -536,7 +536,7 @@ local function write_files(path, source, names, beside, beside_path)
     end
 end
 
---- write(functions, path, options): the C; with a path it is written there, and constants that are large beside it.
+--- write(functions, path, options): the C; with a path it is written there instead, and constants that are large beside it.
 function emit.write(functions, path, options)
     check_options(functions, path, options)
     local ok, source, names, beside, beside_path = pcall(text, functions, path, options)
@@ -546,10 +546,10 @@ function emit.write(functions, path, options)
         end
         error(source, 0)
     end
-    if path then
-        write_files(path, source, names, beside, beside_path)
+    if not path then
+        return source
     end
-    return source
+    write_files(path, source, names, beside, beside_path)
 end
 
 return emit
