@@ -293,6 +293,74 @@ with prim::CallFunction_0 = graph(%n : int):
         { "outer", "outer_2", "shapes", "zero", "zero_2", "again", "again_2" })
 end)
 
+-- Calls a function with ever more allocations that succeed, until all do: prints how often it failed, or what was left over.
+local FAULTS = [[
+#include <stdlib.h>
+
+int main(void) {
+    td_value inputs[3], outputs[3];
+    td_tensor *x = NULL;
+    static const int64_t sizes[] = {3, 3};
+    if (td_init() || td_tensor_empty(TD_F32, TD_DEVICE_CPU, 2, sizes, &x))
+        return 1;
+    memset(x->data, 0, 36);
+    inputs[0] = TD_T(x);
+    inputs[1] = TD_I(7);
+    int64_t failed = 0, before = 0;
+    for (int turn = 0; turn < 2; turn++, failed = 0) { /* what is made once is there in the second */
+        before = td_memory_allocated(TD_DEVICE_CPU);
+        for (;; failed++) {
+            int refs = atomic_load(&x->refs);
+            td_memory_fail_after(failed + 1);
+            td_status status = faulty(inputs, outputs);
+            td_memory_fail_after(0);
+            for (int k = 0; k < 3; k++)
+                if (status && outputs[k].kind != TD_KIND_NIL)
+                    return puts("an output is left"), 1;
+                else if (!status)
+                    td_value_drop(&outputs[k]);
+            if (atomic_load(&x->refs) != refs)
+                return puts("an input was kept or let go"), 1;
+            if (turn && td_memory_allocated(TD_DEVICE_CPU) != before)
+                return printf("%d: memory is left\n", (int)failed), 1;
+            if (!status)
+                break;
+            if (status != TD_ENOMEM)
+                return printf("%s\n", td_error_message()), 1;
+        }
+        if (turn)
+            printf("failed %d times\n", (int)failed);
+    }
+    return 0;
+}
+]]
+
+test("a_call_that_runs_out_of_memory_anywhere_leaves_nothing", function()
+    local w = tide.ones(3, 3)
+    local f = jit.script(function(x, n) --: Tensor, int
+        local list, y, text = {}, x, "rows"
+        local function more(u, k)
+            return u + k, { k, k }
+        end
+        for k = 1, n do
+            list[#list + 1] = x * k
+            local z, pair = more(list[#list], k)
+            y = k % 3 == 0 and y:matmul(w) or y + z
+            text = text .. pair[2]
+        end
+        return y, list, text
+    end, { name = "faulty" })
+    local path = new_path()
+    local file = assert(io.open(path .. ".c", "w"))
+    file:write(f:emit_c(), FAULTS)
+    file:close()
+    compile(path)
+    local out, code = run(string.format("'%s'", path))
+    remove(path)
+    t.eq(code, 0, out)
+    t.is_true(tonumber(string.match(out, "^failed (%d+) times\n$") or 0) > 30, out)
+end)
+
 test("a_main_makes_up_inputs_whose_shapes_are_known", function()
     local f = jit.trace(function(x, y) return x:to(tide.float64) + y:sum(), x * 2 end, { tide.ones(2, 3), tide.ones(4, { dtype = tide.int64 }) },
         { name = "made_up", check = false })
