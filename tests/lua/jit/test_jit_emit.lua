@@ -331,6 +331,7 @@ int main(void) {
         if (turn)
             printf("failed %d times\n", (int)failed);
     }
+    td_release(x);
     return 0;
 }
 ]]
