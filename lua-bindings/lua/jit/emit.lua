@@ -227,7 +227,7 @@ static td_status print(int n, const td_value *values) {
         int64_t length;
         TD_TRY(td_scalar_call(rows[ROW_str_a], 1, &values[k], &text));
         const char *bytes = td_value_text(text, &length);
-        printf(k ? "\t" : "");
+        fputs(k ? "\t" : "", stdout);
         fwrite(bytes, 1, (size_t)length, stdout);
         td_value_drop(&text);
     }

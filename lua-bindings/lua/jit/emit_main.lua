@@ -54,7 +54,7 @@ static td_status put(td_value v) {
     else if (list || tuple) {
         printf("{");
         for (int k = 0; k < (list ? list->n : tuple->n); k++) {
-            printf(k ? ", " : "");
+            fputs(k ? ", " : "", stdout);
             TD_TRY(put(list ? td_list_entry(list, k) : tuple->parts[k]));
         }
         printf("}");
@@ -67,9 +67,11 @@ static td_status put(td_value v) {
     else if (v.kind == TD_KIND_FLOAT)
         printf("%a", v.f);
     else if (v.kind == TD_KIND_BOOL)
-        printf(v.b ? "true" : "false");
+        fputs(v.b ? "true" : "false", stdout);
+    else if (v.kind == TD_KIND_NIL)
+        printf("nil");
     else
-        printf(v.kind == TD_KIND_NIL ? "nil" : "a value of kind %d", v.kind);
+        printf("a value of kind %d", v.kind);
 done:
     return status;
 }
