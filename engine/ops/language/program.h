@@ -95,7 +95,7 @@ typedef struct td_program {
     uint64_t digest; /* of its steps and of how many registers there are of each kind */
     int whole;       /* the operand that the only output hands on as it stands, or -1 */
     bool reduces;    /* some output is a sum or a mean */
-    const char *label; /* where it is from, for people: "cell.lua:3"; NULL: not known */
+    const char *label; /* where it is from, for people: "cell.lua:3", "gelu"; NULL: not known */
     const td_load *loads;
     const td_constant *constants;
     const td_output *outputs;
