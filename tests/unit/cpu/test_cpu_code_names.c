@@ -3,6 +3,7 @@
  * bytes are code here. */
 #include "engine/cpu/code/code_names.h"
 #include "engine/cpu/code/code_symbols.h"
+#include "engine/ops/pointwise/pointwise.h"
 #include "engine/td.h"
 
 #include "tests/check.h"
@@ -49,6 +50,16 @@ TEST(names_say_operators_dtype_and_place) {
     memset(path, 'd', sizeof path);
     memcpy(path + sizeof path - 6, "/x:77", 6);
     CHECK(strstr(name_of(path, 200, TD_DTYPE_NONE), "d/x:77]") != NULL);
+}
+
+TEST(programs_of_operators_bear_their_names) {
+    const int64_t n = 1;
+    td_tensor *x = NULL;
+    CHECK_INT(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 1, &n, &x), TD_OK);
+    const td_program *p = td_pointwise_program(TD_OP(mish), &TD_T(x));
+    CHECK(p != NULL && p->label != NULL);
+    CHECK_STR(p && p->label ? p->label : "", "mish");
+    td_release(x);
 }
 
 /* ---- the object file ---- */
@@ -274,6 +285,7 @@ int main(int argc, char **argv) {
     if (td_init())
         return 1;
     RUN(names_say_operators_dtype_and_place);
+    RUN(programs_of_operators_bear_their_names);
     RUN(the_object_file_has_the_symbol_and_its_line);
     RUN(the_map_has_a_line_for_each);
     RUN(a_link_that_others_put_there_is_not_written);
