@@ -4,7 +4,7 @@
 file(STRINGS ${ROOT}/engine/td.h lines REGEX "^#include \"")
 file(STRINGS ${ROOT}/engine/td_backend.h more REGEX "^#include \"")
 list(APPEND lines ${more})
-set(exported "td_operator_*")
+set(exported "td_operator_*" __jit_debug_descriptor __jit_debug_register_code) # debuggers find these by name
 foreach(line ${lines})
     string(REGEX REPLACE "^#include \"(.*)\".*" "\\1" path "${line}")
     file(READ ${ROOT}/${path} text)

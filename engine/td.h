@@ -68,5 +68,6 @@
 #include "engine/script/scalars.h"
 #include "engine/script/scripted.h"
 #include "engine/script/trace.h"
+#include "engine/script/value_call.h"
 
 #endif

@@ -582,10 +582,15 @@ static bool take_operator(parser *p, head *h) {
     return fail(p, "there is no operator '%.*s'", (int)h->length, h->name);
 }
 
-/* Which operator it is follows from its arguments, too. */
-static bool choose_operator(parser *p, head *h, int n, td_ir_value *const *inputs) {
+/* Which operator it is follows from its arguments, too; and of numbers from what it makes: those on
+ * tensors take numbers for tensors. */
+static bool choose_operator(parser *p, head *h, int n, td_ir_value *const *inputs,
+                            const results *r) {
     char types[160] = "", one[64];
     h->scalar = td_scalar_find(h->name, h->length, n, inputs);
+    if (h->scalar && h->op && r->n == 1 && r->types[0]->kind == TD_IR_TENSOR &&
+        !td_scalar_gives(h->scalar, n, inputs, r->types[0]))
+        h->scalar = NULL;
     if (h->scalar) {
         h->kind = TD_IR_SCALAR;
         h->op = NULL;
@@ -720,7 +725,7 @@ static td_ir_node *take_line(parser *p, td_ir_block *block, results *r) {
     int n;
     td_ir_node *node = NULL;
     if (take_results(p, r) && take_head(p, r, &h) && take_values(p, &n, &inputs) &&
-        (h.kind != TD_IR_OPERATOR || choose_operator(p, &h, n, inputs))) {
+        (h.kind != TD_IR_OPERATOR || choose_operator(p, &h, n, inputs, r))) {
         node = td_ir_append(block, h.kind, n, inputs, r->n, r->types);
         if (!node)
             fail_memory(p);

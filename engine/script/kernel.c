@@ -7,6 +7,7 @@
 #include "engine/core/memory.h"
 #include "engine/ops/pointwise/pointwise.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MOST_VALUES = 64 };
@@ -155,6 +156,18 @@ static td_status add_node(maker *m, const td_ir_node *node) {
                     : add_value(m, node->outputs[0], made);
 }
 
+/* By the place of the first operator that has one. */
+static void label_program(const maker *m) {
+    char text[600];
+    const td_ir_node *node = m->graph->block->first;
+    while (node && (node->kind == TD_IR_CONSTANT || !node->place.file))
+        node = node->next;
+    if (!node)
+        return;
+    snprintf(text, sizeof text, "%.500s:%d", node->place.file, node->place.line);
+    td_builder_label(m->builder, text);
+}
+
 static td_status make_program(maker *m, const td_program **out) {
     const td_ir_block *block = m->graph->block;
     td_status status = TD_OK;
@@ -169,6 +182,7 @@ static td_status make_program(maker *m, const td_program **out) {
         td_builder_release(m->builder);
         return status;
     }
+    label_program(m);
     return td_builder_finish(m->builder, out);
 }
 

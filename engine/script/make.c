@@ -5,6 +5,7 @@
  */
 #include "engine/core/memory.h"
 #include "engine/script/code.h"
+#include "engine/script/operands.h"
 
 #include <string.h>
 
@@ -146,58 +147,10 @@ static int reads_of(const td_ir_node *node, td_ir_value **list) {
 
 /* ---- kinds ---- */
 
-#define BIT(kind) ((uint64_t)1 << (kind))
-static const uint64_t numbers = BIT(TD_KIND_INT) | BIT(TD_KIND_FLOAT) | BIT(TD_KIND_BOOL);
-
-/* Kinds of arguments that an operator takes as they are. */
-static uint64_t kinds_of_param(const td_param *p) {
-    uint64_t kinds = (p->optional ? BIT(TD_KIND_NIL) : 0) | (p->word ? BIT(TD_KIND_STRING) : 0);
-    switch ((td_param_type)p->type) {
-    case TD_PARAM_TENSOR:
-        return kinds | BIT(TD_KIND_TENSOR);
-    case TD_PARAM_TENSORS:
-        return kinds | BIT(TD_KIND_TENSORS);
-    case TD_PARAM_NUMBER:
-        return kinds | numbers;
-    case TD_PARAM_TENSOR_OR_NUMBER:
-        return kinds | numbers | BIT(TD_KIND_TENSOR);
-    case TD_PARAM_INT:
-    case TD_PARAM_DIM:
-    case TD_PARAM_INDEX:
-        return kinds | BIT(TD_KIND_INT);
-    case TD_PARAM_FLOAT:
-        return kinds | BIT(TD_KIND_FLOAT);
-    case TD_PARAM_BOOL:
-        return kinds | BIT(TD_KIND_BOOL);
-    case TD_PARAM_DIMS:
-    case TD_PARAM_INTS:
-        return kinds | BIT(TD_KIND_INTS) | (p->alone ? BIT(TD_KIND_INT) : 0);
-    case TD_PARAM_NUMBERS:
-        return kinds | BIT(TD_KIND_FLOATS);
-    case TD_PARAM_DTYPE:
-        return kinds | BIT(TD_KIND_DTYPE);
-    case TD_PARAM_DEVICE:
-        return kinds | BIT(TD_KIND_DEVICE);
-    case TD_PARAM_STRING:
-        return kinds | BIT(TD_KIND_STRING);
-    case TD_PARAM_GENERATOR:
-        return kinds | BIT(TD_KIND_GENERATOR);
-    case TD_PARAM_ANY:
-    case TD_PARAM_TABLE:
-    case TD_PARAM_LIST:
-    case TD_PARAM_DATA:
-    case TD_PARAM_FUNCTION:
-    case TD_PARAM_OBJECT:
-    case TD_PARAM_OBJECTS:
-        break;
-    }
-    return kinds;
-}
-
 static uint64_t *kinds_of(maker *m, const td_ir_node *node) {
     uint64_t *kinds = td_ir_alloc(m->s->memory, sizeof *kinds * (size_t)(node->ninputs + 1));
     for (int k = 0; kinds && k < node->ninputs; k++)
-        kinds[k] = node->kind == TD_IR_OPERATOR ? kinds_of_param(&node->op->params[k])
+        kinds[k] = node->kind == TD_IR_OPERATOR ? td_argument_kinds(&node->op->params[k])
                    : node->kind == TD_IR_SCALAR ? td_scalar_kinds(node->scalar, k)
                                                 : ~(uint64_t)0;
     return kinds;

@@ -10,7 +10,8 @@
 #include "engine/core/memory.h"
 #include "engine/script/code.h"
 #include "engine/script/future.h"
-#include "engine/script/kinds.h"
+#include "engine/script/operands.h"
+#include "engine/script/value_call.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -77,73 +78,9 @@ static void leave_block(const td_code_block *c, int first, const int *to, frame 
 
 /* ---- operators ---- */
 
-/* Room for arguments that are made from others: an int for a list of one, ints for floats. */
-typedef struct room {
-    int64_t ints[TD_MAX_PARAMS];
-    double floats[16];
-} room;
-
-/* A value as the parameter takes it; false: it can't be. */
-static bool fit_argument(const td_param *p, int k, uint64_t kinds, room *r, td_value *v) {
-    if (v->kind == TD_BOX_LIST)
-        *v = td_list_argument(td_value_list(*v));
-    if (v->kind == TD_BOX_STRING)
-        *v = TD_STRING(td_value_text(*v, NULL));
-    if (v->kind == TD_KIND_INT && p->type == TD_PARAM_FLOAT)
-        *v = TD_F((double)v->i);
-    if (v->kind == TD_KIND_INT && (p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS) &&
-        !p->alone) {
-        r->ints[k] = v->i;
-        *v = TD_INTS(1, &r->ints[k]);
-    }
-    if (p->type == TD_PARAM_NUMBERS && v->kind != TD_KIND_FLOATS) {
-        int n = v->kind == TD_KIND_INTS ? v->n : 1;
-        if (v->kind == TD_KIND_NIL || n > 16)
-            return kinds >> v->kind & 1;
-        for (int j = 0; j < n; j++)
-            r->floats[j] = v->kind == TD_KIND_INTS ? (double)v->ints[j] : td_arg_double(*v);
-        *v = TD_FLOATS(n, r->floats);
-    }
-    return kinds >> v->kind & 1;
-}
-
-static td_status fit_arguments(const step *s, room *r, td_value *args) {
-    const td_op *op = s->node->op;
-    for (int k = 0; k < s->ninputs; k++) {
-        td_value given = args[k];
-        if (!(s->kinds[k] >> given.kind & 1) &&
-            !fit_argument(&op->params[k], k, s->kinds[k], r, &args[k]))
-            return td_fail(TD_ETYPE, "%s: %s can't be %s", op->name, op->params[k].name,
-                           td_kind_noun(given.kind));
-    }
-    return TD_OK;
-}
-
-static td_status keep_results(const step *s, const td_call *call, frame *f) {
-    const td_op *op = s->node->op;
-    if (op->result_type == TD_RESULT_NOTHING)
-        return TD_OK;
-    td_value *out = &f->registers[s->outputs[0]];
-    if (op->result_type != TD_RESULT_TENSORS) {
-        *out = call->result;
-        return TD_OK;
-    }
-    td_status status = td_box_list_new(TD_ENTRIES_TENSORS, out);
-    td_box_list *list = status ? NULL : td_value_list(*out);
-    if (list) {
-        list->tensors = call->list;
-        list->n = list->room = call->nlist;
-    }
-    for (int k = 0; !list && k < call->nlist; k++)
-        td_release(call->list[k]);
-    if (!list)
-        td_free(call->list);
-    return status;
-}
-
 static td_status run_operator(const step *s, frame *f) {
     td_value args[TD_MAX_PARAMS];
-    room r;
+    td_argument_room room;
     const td_op *op = s->node->op;
     bool inplace = s->node->inplace || op->flags & TD_OP_INPLACE_ONLY;
     uint64_t fit = 1;
@@ -151,7 +88,7 @@ static td_status run_operator(const step *s, frame *f) {
         args[k] = *td_frame_value(f, s->inputs[k]);
         fit &= s->kinds[k] >> args[k].kind;
     }
-    td_status status = TD_LIKELY(fit) ? TD_OK : fit_arguments(s, &r, args);
+    td_status status = TD_LIKELY(fit) ? TD_OK : td_fit_arguments(op, s->ninputs, &room, args);
     if (TD_UNLIKELY(status))
         return status;
     td_tensor *self = inplace ? td_arg_tensor(args[0]) : NULL;
@@ -162,27 +99,35 @@ static td_status run_operator(const step *s, frame *f) {
     if (TD_UNLIKELY(status))
         return status;
     if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))
-        return keep_results(s, &call, f);
+        return op->result_type == TD_RESULT_NOTHING
+                   ? TD_OK
+                   : td_take_result(&call, &f->registers[s->outputs[0]]);
     for (int k = 0; k < op->nresults; k++)
         f->registers[s->outputs[k]] = td_tensor_or_nil(call.out[k]);
     return TD_OK;
 }
 
+/* Inputs of a step, in a block of `few` where they fit in; NULL: out of memory. */
+static td_value *gather(const step *s, const frame *f, td_value *few, int nfew) {
+    td_value *list = s->ninputs <= nfew ? few : td_malloc(sizeof *list * (size_t)s->ninputs);
+    for (int k = 0; list && k < s->ninputs; k++)
+        list[k] = *td_frame_value(f, s->inputs[k]);
+    if (!list)
+        (void)td_fail(TD_ENOMEM, "out of memory for arguments");
+    return list;
+}
+
 static td_status run_scalar(const step *s, frame *f) {
-    td_value few[4], *args = few;
+    td_value few[4] = {TD_NIL}, *args = gather(s, f, few, 4);
     const td_scalar *row = s->node->scalar;
     uint64_t fit = 1;
-    if (s->ninputs > 4 && !(args = td_malloc(sizeof *args * (size_t)s->ninputs)))
-        return td_fail(TD_ENOMEM, "out of memory for arguments");
-    int wrong = 0;
-    for (int k = 0; k < s->ninputs; k++) {
-        args[k] = *td_frame_value(f, s->inputs[k]);
-        wrong = s->kinds[k] >> args[k].kind & 1 ? wrong : k;
+    if (!args)
+        return TD_ENOMEM;
+    for (int k = 0; k < s->ninputs; k++)
         fit &= s->kinds[k] >> args[k].kind;
-    }
-    td_status status = TD_LIKELY(fit) ? row->run(s->ninputs, args, &f->registers[s->outputs[0]])
-                                      : td_fail(TD_ETYPE, "%s: argument %d can't be %s", row->name,
-                                                wrong + 1, td_kind_noun(args[wrong].kind));
+    td_value *out = &f->registers[s->outputs[0]];
+    td_status status = TD_LIKELY(fit) ? row->run(s->ninputs, args, out)
+                                      : td_scalar_call(row, s->ninputs, args, out);
     if (args != few)
         td_free(args);
     return status;
@@ -191,11 +136,7 @@ static td_status run_scalar(const step *s, frame *f) {
 /* ---- blocks ---- */
 
 static td_status read_bool(const frame *f, int index, bool *value) {
-    const td_value *v = td_frame_value(f, index);
-    if (TD_UNLIKELY(v->kind != TD_KIND_BOOL))
-        return td_fail(TD_ETYPE, "a condition is a bool, and %s was given", td_kind_noun(v->kind));
-    *value = v->b;
-    return TD_OK;
+    return td_value_truth(*td_frame_value(f, index), value);
 }
 
 static td_status run_if(const step *s, frame *f) {
@@ -240,75 +181,54 @@ static td_status run_loop(const step *s, frame *f) {
 /* ---- lists, tuples, other values ---- */
 
 static td_status run_list(const step *s, frame *f) {
-    td_value made = TD_NIL;
-    td_status status =
-        td_box_list_new(td_entries_of_type(s->node->outputs[0]->type->parts[0]), &made);
-    for (int k = 0; k < s->ninputs && status == TD_OK; k++)
-        status = td_list_append(td_value_list(made), *td_frame_value(f, s->inputs[k]));
-    f->registers[s->outputs[0]] = made;
+    td_value few[16] = {TD_NIL}, *values = gather(s, f, few, 16);
+    if (!values)
+        return TD_ENOMEM;
+    td_status status = td_value_list_of(td_entries_of_type(s->node->outputs[0]->type->parts[0]),
+                                        s->ninputs, values, &f->registers[s->outputs[0]]);
+    if (values != few)
+        td_free(values);
     return status;
-}
-
-static td_status run_list_unpack(const step *s, frame *f) {
-    td_value list = *td_frame_value(f, s->inputs[0]);
-    if (td_value_list(list) && td_value_list(list)->entries != TD_ENTRIES_VALUES)
-        list = td_list_argument(td_value_list(list));
-    const td_box_list *values = td_value_list(list);
-    int n = values ? values->n : list.n;
-    if (!values && list.kind != TD_KIND_INTS && list.kind != TD_KIND_FLOATS &&
-        list.kind != TD_KIND_TENSORS)
-        return td_fail(TD_ETYPE, "a list is expected, and %s was given", td_kind_noun(list.kind));
-    if (n != s->noutputs)
-        return td_fail(TD_EVALUE, "a list of %d entries is expected, it has %d", s->noutputs, n);
-    for (int k = 0; k < n; k++)
-        f->registers[s->outputs[k]] = values ? td_value_retain(values->values[k])
-                                      : list.kind == TD_KIND_INTS ? TD_I(list.ints[k])
-                                      : list.kind == TD_KIND_FLOATS
-                                          ? TD_F(list.floats[k])
-                                          : td_tensor_or_nil(td_retain(list.tensors[k]));
-    return TD_OK;
 }
 
 static td_status run_tuple(const step *s, frame *f) {
-    td_value *out = &f->registers[s->outputs[0]];
-    td_status status = td_box_tuple_new(s->ninputs, out);
-    for (int k = 0; k < s->ninputs && status == TD_OK; k++)
-        status = td_value_keep(*td_frame_value(f, s->inputs[k]), &td_value_tuple(*out)->parts[k]);
+    td_value few[16] = {TD_NIL}, *values = gather(s, f, few, 16);
+    if (!values)
+        return TD_ENOMEM;
+    td_status status = td_value_tuple_of(s->ninputs, values, &f->registers[s->outputs[0]]);
+    if (values != few)
+        td_free(values);
     return status;
 }
 
-static td_status read_tuple(const step *s, const frame *f, int least, const td_box_tuple **tuple) {
-    td_value v = *td_frame_value(f, s->inputs[0]);
-    *tuple = td_value_tuple(v);
-    return *tuple && (*tuple)->n >= least
-               ? TD_OK
-               : td_fail(TD_ETYPE, "a tuple of %d parts is expected, and %s was given", least,
-                         td_kind_noun(v.kind));
-}
-
-static td_status run_tuple_unpack(const step *s, frame *f) {
-    const td_box_tuple *tuple;
-    td_status status = read_tuple(s, f, s->noutputs, &tuple);
-    for (int k = 0; k < s->noutputs && status == TD_OK; k++)
-        f->registers[s->outputs[k]] = td_value_retain(tuple->parts[k]);
+/* The parts of a list or tuple, each into its register. */
+static td_status run_unpack(const step *s, frame *f) {
+    td_value few[16] = {TD_NIL}, of = *td_frame_value(f, s->inputs[0]);
+    int n = s->noutputs;
+    td_value *parts = n <= 16 ? few : td_malloc(sizeof *parts * (size_t)n);
+    if (!parts)
+        return td_fail(TD_ENOMEM, "out of memory for the parts of a list");
+    td_status status = s->node->kind == TD_IR_LIST_UNPACK ? td_value_entries(of, n, parts)
+                                                          : td_value_parts(of, 0, n, parts);
+    for (int k = 0; k < n && status == TD_OK; k++)
+        f->registers[s->outputs[k]] = parts[k];
+    if (parts != few)
+        td_free(parts);
     return status;
 }
 
 static td_status run_tuple_index(const step *s, frame *f) {
-    const td_box_tuple *tuple;
     int index = (int)td_frame_value(f, s->inputs[1])->i; /* a constant, verified */
-    td_status status = read_tuple(s, f, index + 1, &tuple);
-    if (status == TD_OK)
-        f->registers[s->outputs[0]] = td_value_retain(tuple->parts[index]);
-    return status;
+    return td_value_parts(*td_frame_value(f, s->inputs[0]), index, 1, &f->registers[s->outputs[0]]);
 }
 
 static td_status run_cast(const step *s, frame *f) {
     td_value v = *td_frame_value(f, s->inputs[0]);
-    if (!td_value_fit(&v, s->node->outputs[0]->type))
-        return td_fail_kind("value", s->node->inputs[0]->name, s->node->outputs[0]->type, v);
-    f->registers[s->outputs[0]] = td_value_retain(v);
-    return TD_OK;
+    td_status status =
+        td_value_check("value", s->node->inputs[0]->name, s->node->outputs[0]->type, &v);
+    if (status == TD_OK)
+        f->registers[s->outputs[0]] = td_value_retain(v);
+    return status;
 }
 
 static td_status run_raise(const step *s, frame *f) {
@@ -317,14 +237,6 @@ static td_status run_raise(const step *s, frame *f) {
 }
 
 /* ---- calls ---- */
-
-/* Inputs of a step, in a block of `few` where they fit in; NULL: out of memory. */
-static td_value *gather(const step *s, const frame *f, td_value *few, int nfew) {
-    td_value *list = s->ninputs <= nfew ? few : td_malloc(sizeof *list * (size_t)s->ninputs);
-    for (int k = 0; list && k < s->ninputs; k++)
-        list[k] = *td_frame_value(f, s->inputs[k]);
-    return list;
-}
 
 static td_status run_script(const td_script *s, td_shared_host *host, const td_value *inputs,
                             td_value *outputs, bool *placed);
@@ -394,9 +306,9 @@ static td_status run_host_call(const step *s, frame *f) {
         status = td_fail(TD_ENOMEM, "out of memory for a call");
     for (int k = 0; outputs && k < s->noutputs; k++) {
         const td_ir_value *output = s->node->outputs[k];
-        if (status == TD_OK && !td_value_fit(&outputs[k], output->type))
+        if (status == TD_OK)
             status =
-                td_fail_kind("what the host gives for", output->name, output->type, outputs[k]);
+                td_value_check("what the host gives for", output->name, output->type, &outputs[k]);
         if (status)
             td_value_drop(&outputs[k]);
         else
@@ -429,22 +341,15 @@ static td_status run_unknown(const step *s, frame *f) {
 }
 
 td_step_fn td_step_of_kind(td_ir_kind kind) {
-    static const td_step_fn steps[TD_IR_KINDS] = {[TD_IR_OPERATOR] = run_operator,
-                                                  [TD_IR_IF] = run_if,
-                                                  [TD_IR_LOOP] = run_loop,
-                                                  [TD_IR_LIST_CONSTRUCT] = run_list,
-                                                  [TD_IR_LIST_UNPACK] = run_list_unpack,
-                                                  [TD_IR_TUPLE_CONSTRUCT] = run_tuple,
-                                                  [TD_IR_TUPLE_UNPACK] = run_tuple_unpack,
-                                                  [TD_IR_FUSION_GROUP] = run_group,
-                                                  [TD_IR_SCALAR] = run_scalar,
-                                                  [TD_IR_TUPLE_INDEX] = run_tuple_index,
-                                                  [TD_IR_CAST] = run_cast,
-                                                  [TD_IR_RAISE] = run_raise,
-                                                  [TD_IR_PRINT] = run_print,
-                                                  [TD_IR_CALL] = run_call,
-                                                  [TD_IR_FORK] = run_fork,
-                                                  [TD_IR_HOST_CALL] = run_host_call};
+    static const td_step_fn steps[TD_IR_KINDS] = {
+        [TD_IR_OPERATOR] = run_operator,   [TD_IR_IF] = run_if,
+        [TD_IR_LOOP] = run_loop,           [TD_IR_LIST_CONSTRUCT] = run_list,
+        [TD_IR_LIST_UNPACK] = run_unpack,  [TD_IR_TUPLE_CONSTRUCT] = run_tuple,
+        [TD_IR_TUPLE_UNPACK] = run_unpack, [TD_IR_FUSION_GROUP] = run_group,
+        [TD_IR_SCALAR] = run_scalar,       [TD_IR_TUPLE_INDEX] = run_tuple_index,
+        [TD_IR_CAST] = run_cast,           [TD_IR_RAISE] = run_raise,
+        [TD_IR_PRINT] = run_print,         [TD_IR_CALL] = run_call,
+        [TD_IR_FORK] = run_fork,           [TD_IR_HOST_CALL] = run_host_call};
     return steps[kind] ? steps[kind] : run_unknown;
 }
 
@@ -480,8 +385,9 @@ static td_status take_inputs(const td_ir_block *block, const td_value *inputs,
         registers[k] = inputs[k];
         if (TD_LIKELY(input->type->kind == TD_IR_TENSOR && inputs[k].kind == TD_KIND_TENSOR))
             continue;
-        if (!td_value_fit(&registers[k], input->type))
-            return td_fail_kind("input", input->name, input->type, inputs[k]);
+        td_status status = td_value_check("input", input->name, input->type, &registers[k]);
+        if (status)
+            return status;
     }
     return TD_OK;
 }

@@ -59,6 +59,31 @@ jit.ignore = declare("ignore(function fn) -> function",
 
 jit.is_script_function = declare("is_script_function(any value=nil) -> bool", "Is the value a ScriptFunction?", script.is)
 
+-- Schemas of emit_c, the function and the method, say the same.
+local EMIT_OPTIONS = "str? path=nil, *, str? name=nil, any main=nil) -> str?"
+
+local function emit_c(f, path, name, main)
+    local several = type(f) == "table"
+    return tide._require("jit.emit").write(several and f or { f }, path, { name = name, main = main, several = several })
+end
+
+jit.emit_c = declare("emit_c(any f, " .. EMIT_OPTIONS,
+    "C that does what a ScriptFunction's graph does, or those of a list, and needs libtide alone: no Lua, no file of a graph. With a path "
+    .. "it is written there, and constants of more than 4 KiB into a safetensors file beside it; without one all are in the text. Each "
+    .. "function is `td_status NAME(const td_value *inputs, td_value *outputs)`, whose contract is at the head; `main`, a list of inputs "
+    .. "(of several functions one list for each; true: made up, where the graph knows their shapes), adds a main that calls it and prints "
+    .. "a digest of each result. Refused in one line, "
+    .. "with the place: calls of Lua functions, forks, prints of tensors, constants that are sparse or quantized.",
+    function(f, path, name, main)
+        local list = type(f) == "table" and f or { f }
+        for k, one in ipairs(list) do
+            if not script.is(one) then
+                fail("emit_c: argument 1 (f): a ScriptFunction, or a list of them, expected, got %s", tide._describe(one))
+            end
+        end
+        return emit_c(f, path, name, main)
+    end)
+
 jit.load = declare("load(str path) -> ScriptFunction",
     "The function of a file that f:save wrote. No Lua of it runs: a file holds a graph and its tensors.",
     function(path)
@@ -113,6 +138,8 @@ method("bisect", ", ...) -> table?",
 method("save", ", str path)",
     "Writes the function to a file: its graph and its constant tensors. tide.jit.load reads it, and td_script_load from C.",
     function(f, path) script.save(f, path) end)
+
+method("emit_c", ", " .. EMIT_OPTIONS, "tide.jit.emit_c of this function.", emit_c)
 
 method("why", ") -> any",
     "How the function was made, which values were fixed and on which lines, what the check found.",

@@ -271,17 +271,23 @@ static int push_bytes(lua_State *L) {
     return 1;
 }
 
-/* _string(bytes, at, n): bytes of a uint8 tensor, from 0 on, as a string. */
+/* Bytes of all elements, where they lie in a row on the CPU; -1: they don't. */
+static int64_t bytes_in_row(const td_tensor *x) {
+    bool here = x->layout == TD_STRIDED && x->contiguous && td_tensor_device(x).type == TD_CPU;
+    return here ? x->numel * (int64_t)td_dtype_size((td_dtype)x->dtype) : -1;
+}
+
+/* _string(x, at, n): bytes of a tensor's elements, from 0 on, as a string. */
 static int push_string(lua_State *L) {
     const td_tensor *x = tide_check_tensor(L, 1, "bytes");
-    int64_t at = luaL_checkinteger(L, 2), n = luaL_checkinteger(L, 3);
-    luaL_argcheck(L, x->dtype == TD_U8 && x->contiguous, 1, "uint8 bytes in a row expected");
-    luaL_argcheck(L, at >= 0 && n >= 0 && at <= x->numel && n <= x->numel - at, 2,
+    int64_t at = luaL_checkinteger(L, 2), n = luaL_checkinteger(L, 3), held = bytes_in_row(x);
+    luaL_argcheck(L, held >= 0, 1, "elements in a row expected");
+    luaL_argcheck(L, at >= 0 && n >= 0 && at <= held && n <= held - at, 2,
                   "beyond the end of the bytes");
     luaL_Buffer text;
     char *to = luaL_buffinitsize(L, &text, (size_t)n);
     x = tide_check_tensor(L, 1, "bytes");
-    if (n && x->numel >= at + n)
+    if (n && bytes_in_row(x) >= at + n)
         memcpy(to, (const char *)x->data + at, (size_t)n);
     luaL_pushresultsize(&text, (size_t)n);
     return 1;

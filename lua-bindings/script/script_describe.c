@@ -1,12 +1,18 @@
 /* script_describe.c: graphs as Lua tables, for what shows them (lua/jit/).
  *
- * A block is {inputs = {{name, type}...}, nodes = {...}, outputs = {name...}}. A node has
+ * A block is {inputs = {{name, type}...}, nodes = {...}, outputs = {name...}}. Beside the text of
+ * its type a value has its `kind` ("int", "Tensor"; "[]" of a list, "?", "()" of a tuple,
+ * "Future") and the `parts` of it, which are of the same form. A node has
  *   kind        "mul" of an operator, "prim::If" of others
  *   operator    true of an operator; with it `inplace`, `view` (its result may share memory with
  *               its first input), and `method`: it is one of tensors
  *   inputs      names; `params` says of each of an operator's: {name, option, default, counted}
  *   outputs     {{name, type, index}...}; index: its elements count from 1 in Lua
- *   constant    its value, where Lua has such values; `tensor` of a tensor, `what` its kind
+ *   parameters  of an operator on what is no tensor: the letters of its row, and that of its
+ *               `result`
+ *   id          of a function of the host
+ *   constant    its value, where Lua has such values; `what` its kind; `address` of a tensor,
+ *               which is the same for the same tensor
  *   place       "cell.lua:2"
  *   blocks      of prim::If and the like
  *   group       the number of its graph among `groups` of the whole
@@ -35,11 +41,34 @@ static void set_bool(lua_State *L, const char *key, bool value) {
     lua_setfield(L, -2, key);
 }
 
+/* Into the table on the top of the stack. */
+static void set_kind(lua_State *L, const td_ir_type *type) {
+    static const char *const made[] = {[TD_IR_LIST] = "[]",
+                                       [TD_IR_OPTIONAL] = "?",
+                                       [TD_IR_FUTURE] = "Future",
+                                       [TD_IR_TUPLE] = "()"};
+    char text[32];
+    bool simple = type->kind < TD_IR_LIST;
+    set_string(
+        L, "kind",
+        simple ? td_ir_type_text(td_ir_simple_type((td_ir_type_kind)type->kind), text, sizeof text)
+               : made[type->kind]);
+    luaL_checkstack(L, 6, "a type of types within types");
+    lua_createtable(L, simple ? 0 : type->n, 0);
+    for (int k = 0; !simple && k < type->n; k++) {
+        lua_createtable(L, 0, 2);
+        set_kind(L, type->parts[k]);
+        lua_rawseti(L, -2, k + 1);
+    }
+    lua_setfield(L, -2, "parts");
+}
+
 static void push_value(lua_State *L, const td_ir_value *value) {
     char text[512];
-    lua_createtable(L, 0, 3);
+    lua_createtable(L, 0, 5);
     set_string(L, "name", value->name);
     set_string(L, "type", td_ir_type_text(value->type, text, sizeof text));
+    set_kind(L, value->type);
 }
 
 static void set_values(lua_State *L, const char *key, int n, td_ir_value *const *values) {
@@ -149,6 +178,10 @@ static void set_constant(lua_State *L, const td_ir_node *node) {
     else
         tide_script_push(L, v);
     lua_setfield(L, -2, "constant");
+    if (v->kind == TD_KIND_TENSOR) {
+        lua_pushlightuserdata(L, v->tensor);
+        lua_setfield(L, -2, "address");
+    }
 }
 
 /* ---- nodes ---- */
@@ -186,6 +219,9 @@ static void describe_node(lua_State *L, describer *d, const td_ir_node *node) {
     if (node->kind == TD_IR_SCALAR) {
         lua_pushfstring(L, "aten::%s", node->scalar->name);
         lua_setfield(L, -2, "kind");
+        set_string(L, "parameters", node->scalar->parameters);
+        lua_pushlstring(L, &node->scalar->result, 1);
+        lua_setfield(L, -2, "result");
     }
     if (node->kind == TD_IR_HOST_CALL) {
         lua_pushinteger(L, node->id);

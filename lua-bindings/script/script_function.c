@@ -268,7 +268,7 @@ static int get_field(lua_State *L) {
     return tide_error(
         L,
         "a ScriptFunction has no field or method %s (graph, code, constants, name; graph_for, "
-        "passes, why, draw, save)",
+        "passes, why, draw, save, emit_c)",
         tide_describe(L, 2, text, sizeof text));
 }
 

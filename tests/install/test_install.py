@@ -92,13 +92,13 @@ class Install(unittest.TestCase):
                    env=os.environ | {"LUA_CPATH": os.path.join(os.path.dirname(module), "?.so")})
         self.assertEqual((done.stdout, done.stderr), ("4.0\n", ""))
 
-    def test_a_c_program_builds_with_pkg_config(self):
+    def built(self, write):
+        """What a program prints that is compiled as pkg-config says; write(path) writes its text."""
         config = self.path("lib*", "**", "pkgconfig", "libtide.pc")
         folder = tempfile.mkdtemp(prefix="tide-install-")
         self.addCleanup(shutil.rmtree, folder)
         source, program = os.path.join(folder, "p.c"), os.path.join(folder, "program")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(PROGRAM)
+        write(source)
         flags = shlex.split(run("pkg-config", "--cflags", "--libs", "libtide",  # its output is words for a shell
                                 env=os.environ | {"PKG_CONFIG_PATH": os.path.dirname(config)}).stdout)
         self.assertIn("-ltide", flags)
@@ -106,7 +106,25 @@ class Install(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         library = next(flag[2:] for flag in flags if flag.startswith("-L"))
         done = run(program, env=os.environ | {"LD_LIBRARY_PATH": library})
-        self.assertEqual((done.stdout, done.stderr), (f"{cached('CMAKE_PROJECT_VERSION')} 2 dims\n", ""))
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def test_a_c_program_builds_with_pkg_config(self):
+        def write(path):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(PROGRAM)
+        self.assertEqual(self.built(write), f"{cached('CMAKE_PROJECT_VERSION')} 2 dims\n")
+
+    def test_a_function_that_was_written_as_c_builds_with_pkg_config(self):
+        def write(path):
+            text = ("local f = tide.jit.script(function(x, n) for k = 1, n do x = x * k end return x:sum(), n // 2 end, "
+                    "{types = 'Tensor, int', name = 'product'}) "
+                    f"f:emit_c({json.dumps(path)}, {{main = {{tide.ones(2, {{dtype = tide.int64}}), 5}}}})")
+            done = run(self.path("bin", "tide"), "-e", text)
+            self.assertEqual((done.stdout, done.stderr), ("", ""))
+        first, second = self.built(write).splitlines()
+        self.assertRegex(first, r"^product 1: int64 \(\) [0-9a-f]{16}$")
+        self.assertEqual(second, "product 2: 2")
 
     def test_a_module_that_was_cut_short_is_an_error(self):
         broken = os.path.join(self.folder.name, "broken")

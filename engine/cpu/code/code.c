@@ -12,6 +12,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/signals.h"
 #include "engine/core/version.h"
+#include "engine/cpu/code/code_names.h"
 #include "engine/cpu/code/code_values.h"
 #include "engine/cpu/code/llvm.h"
 #include "engine/cpu/code/object.h"
@@ -172,7 +173,7 @@ static td_code_key key_of(const td_code_text *text) {
     return td_code_key_add(key, text->text, text->length);
 }
 
-static bool map_code(td_code *code, const kept *k, size_t n) {
+static bool map_code(td_code *code, const td_code_form *form, const kept *k, size_t n) {
     if (n <= sizeof *k || k->entry >= n - sizeof *k)
         return false;
     const unsigned char *pages = td_object_map(k->image, n - sizeof *k);
@@ -180,6 +181,7 @@ static bool map_code(td_code *code, const kept *k, size_t n) {
         return false;
     const unsigned char *at = pages + k->entry;
     memcpy(&code->run, &at, sizeof at);
+    td_code_announce(form, at, n - sizeof *k - k->entry);
     return true;
 }
 
@@ -232,7 +234,7 @@ static void make(entry *e) {
     set_functions(&e->code, &text);
     bool loaded = td_code_cache_read("cpu", key, &read, &n);
     kept *k = loaded ? read : compile(&text, &n);
-    bool made = k && map_code(&e->code, k, n);
+    bool made = k && map_code(&e->code, &e->form, k, n);
     if (made)
         atomic_fetch_add(loaded ? &td_code_counts.loaded : &td_code_counts.compiled, 1);
     else

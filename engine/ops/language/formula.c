@@ -43,6 +43,8 @@ td_status td_draft_program(const td_draft *d, const td_program **out) {
     for (int k = 0; k < d->roots.n; k++)
         td_builder_output(b, values[td_draft_root(d, k)->step], TD_OUTPUT_ELEMENTS);
     td_free(values);
+    if (d->source.op)
+        td_builder_label(b, d->source.op->name);
     return td_builder_finish(b, out);
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/core/memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const td_program *td_program_retain(const td_program *p) {
@@ -53,6 +54,7 @@ struct td_builder {
     int noperands;
     td_status failed;
     td_list numbers, loads, constants, steps, outputs;
+    char label[TD_PROGRAM_LABEL + 1];
 };
 
 td_builder *td_builder_new(int noperands) {
@@ -60,6 +62,12 @@ td_builder *td_builder_new(int noperands) {
     if (b)
         b->noperands = noperands;
     return b;
+}
+
+void td_builder_label(td_builder *b, const char *text) {
+    size_t n = strlen(text);
+    snprintf(b->label, sizeof b->label, "%s",
+             text + (n > TD_PROGRAM_LABEL ? n - TD_PROGRAM_LABEL : 0));
 }
 
 void td_builder_release(td_builder *b) {
@@ -277,7 +285,8 @@ static td_program *allocate(const td_builder *b) {
     size_t constants = sizeof(td_constant) * (size_t)b->constants.n;
     size_t loads = sizeof(td_load) * (size_t)b->loads.n;
     size_t outputs = sizeof(td_output) * (size_t)b->outputs.n;
-    char *block = td_malloc(steps + constants + loads + outputs);
+    size_t label = *b->label ? strlen(b->label) + 1 : 0;
+    char *block = td_malloc(steps + constants + loads + outputs + label);
     if (!block)
         return NULL;
     td_program *p = (td_program *)block;
@@ -291,6 +300,8 @@ static td_program *allocate(const td_builder *b) {
                       .constants = (const td_constant *)(block + steps),
                       .loads = (const td_load *)(block + steps + constants),
                       .outputs = (const td_output *)(block + steps + constants + loads)};
+    if (label)
+        p->label = memcpy(block + steps + constants + loads + outputs, b->label, label);
     if (constants)
         memcpy(block + steps, b->constants.items, constants);
     if (loads)

@@ -95,6 +95,7 @@ typedef struct td_program {
     uint64_t digest; /* of its steps and of how many registers there are of each kind */
     int whole;       /* the operand that the only output hands on as it stands, or -1 */
     bool reduces;    /* some output is a sum or a mean */
+    const char *label; /* where it is from, for people: "cell.lua:3", "gelu"; NULL: not known */
     const td_load *loads;
     const td_constant *constants;
     const td_output *outputs;
@@ -141,6 +142,9 @@ int td_builder_step(td_builder *b, td_primitive primitive, int x, int y, int z);
  * numbers are computed in it; mixed ones in the call's. */
 int td_builder_convert(td_builder *b, int value, uint8_t dtype);
 void td_builder_output(td_builder *b, int value, td_output_kind kind);
+/* Where it is from, for people ("cell.lua:3"): the last TD_PROGRAM_LABEL bytes are kept. */
+enum { TD_PROGRAM_LABEL = 120 };
+void td_builder_label(td_builder *b, const char *text);
 /* *out is new; the builder is gone, also when it fails. */
 td_status td_builder_finish(td_builder *b, const td_program **out) TD_MUST_CHECK;
 /* Without a program; NULL does nothing. */
