@@ -245,6 +245,15 @@ static void rescale_f32(const td_rescale_line *l) {
             out[i] = out[i] < 0 ? 0 : out[i];
 }
 
+static void add_residual(const td_rescale_line *l, float *restrict sums) {
+    const uint8_t *restrict residual = l->residual;
+    const int32_t zero_point = l->residual_zero_point;
+    const float factor = l->residual_factor;
+    const int64_t n = l->n;
+    for (int64_t i = 0; i < n; i++)
+        sums[i] += (float)(residual[i] - zero_point) * factor;
+}
+
 #define DEFINE_RESCALE(NAME, T)                                                                    \
     static void NAME(const td_rescale_line *l) {                                                   \
         float sums[MOST_COLUMNS];                                                                  \
@@ -258,10 +267,99 @@ static void rescale_f32(const td_rescale_line *l) {
             for (int64_t i = 0; i < n; i++)                                                        \
                 sums[i] += addends[i];                                                             \
         for (int64_t i = 0; i < n; i++)                                                            \
-            out[i] = (T)(round_between(sums[i] * factors[i], low, high) + zero_point);             \
+            sums[i] *= factors[i];                                                                 \
+        if (l->residual)                                                                           \
+            add_residual(l, sums);                                                                 \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i] = (T)(round_between(sums[i], low, high) + zero_point);                          \
     }
 DEFINE_RESCALE(rescale_u8, uint8_t)
 DEFINE_RESCALE(rescale_i8, int8_t)
+
+/* ---- depthwise ---- */
+
+#if defined(TD_ISA_avx512)
+/* Pairs of bytes of 16 channels, side by side, as 16 bits. */
+static inline __m512i interleave(const uint8_t *a, const uint8_t *b) {
+    __m128i x = _mm_loadu_si128((const void *)a), y = _mm_loadu_si128((const void *)b);
+    __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_unpacklo_epi8(x, y)),
+                                           _mm_unpackhi_epi8(x, y), 1);
+    return _mm512_cvtepu8_epi16(both);
+}
+
+static void depthwise_panel(const td_depthwise_row *d, int64_t from, const int16_t *w) {
+    __m512i sums = _mm512_setzero_si512();
+    for (int64_t k = 0; k < d->pairs; k++, w += 2 * COLUMNS)
+        sums = _mm512_add_epi32(
+            sums, _mm512_madd_epi16(interleave(d->taps[2 * k] + from, d->taps[2 * k + 1] + from),
+                                    _mm512_load_si512(w)));
+    _mm512_storeu_si512(d->sums + from, sums);
+}
+#elif defined(TD_ISA_avx2)
+static void depthwise_panel(const td_depthwise_row *d, int64_t from, const int16_t *w) {
+    __m256i low = _mm256_setzero_si256(), high = low;
+    for (int64_t k = 0; k < d->pairs; k++, w += 2 * COLUMNS) {
+        __m128i x = _mm_loadu_si128((const void *)(d->taps[2 * k] + from));
+        __m128i y = _mm_loadu_si128((const void *)(d->taps[2 * k + 1] + from));
+        __m256i first = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(x, y));
+        __m256i second = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(x, y));
+        low = _mm256_add_epi32(low, _mm256_madd_epi16(first, _mm256_load_si256((const void *)w)));
+        high = _mm256_add_epi32(
+            high, _mm256_madd_epi16(second, _mm256_load_si256((const void *)(w + COLUMNS))));
+    }
+    _mm256_storeu_si256((void *)(d->sums + from), low);
+    _mm256_storeu_si256((void *)(d->sums + from + COLUMNS / 2), high);
+}
+#endif
+
+/* The channels of a panel from `from` on, `n` of them. */
+static void depthwise_part(const td_depthwise_row *d, int64_t from, int64_t n, const int16_t *w) {
+    int32_t *restrict sums = d->sums + from;
+    memset(sums, 0, sizeof *sums * (size_t)n);
+    for (int64_t k = 0; k < d->pairs; k++, w += 2 * COLUMNS) {
+        const uint8_t *restrict x = d->taps[2 * k] + from, *restrict y = d->taps[2 * k + 1] + from;
+        for (int64_t c = 0; c < n; c++)
+            sums[c] += x[c] * w[2 * c] + y[c] * w[2 * c + 1];
+    }
+}
+
+static void depthwise(const td_depthwise_row *d) {
+    const int16_t *w = d->weights;
+    int64_t from = 0;
+    for (; from + COLUMNS <= d->n; from += COLUMNS, w += d->pairs * 2 * COLUMNS)
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+        depthwise_panel(d, from, w);
+#else
+        depthwise_part(d, from, COLUMNS, w);
+#endif
+    if (from < d->n)
+        depthwise_part(d, from, d->n - from, w);
+}
+
+/* ---- element by element ---- */
+
+#define DEFINE_COMBINE(NAME, T)                                                                    \
+    static void NAME(const td_combine_line *l) {                                                   \
+        const T *restrict a = l->a, *restrict b = l->b;                                            \
+        T *restrict out = l->out;                                                                  \
+        const float a_scale = l->a_scale, b_scale = l->b_scale, inverse = l->inverse;              \
+        const int32_t a_zero = l->a_zero_point, b_zero = l->b_zero_point;                          \
+        const int32_t zero_point = l->out_zero_point;                                              \
+        const float low = (float)(l->low - zero_point), high = (float)(l->high - zero_point);      \
+        const int64_t n = l->n;                                                                    \
+        if (l->multiply)                                                                           \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                float v = (float)(a[i] - a_zero) * a_scale * ((float)(b[i] - b_zero) * b_scale);   \
+                out[i] = (T)(round_between(v * inverse, low, high) + zero_point);                  \
+            }                                                                                      \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                float v = (float)(a[i] - a_zero) * a_scale + (float)(b[i] - b_zero) * b_scale;     \
+                out[i] = (T)(round_between(v * inverse, low, high) + zero_point);                  \
+            }                                                                                      \
+    }
+DEFINE_COMBINE(combine_u8, uint8_t)
+DEFINE_COMBINE(combine_i8, int8_t)
 
 /* ---- the table ---- */
 
@@ -273,4 +371,6 @@ const td_quantized_kernels TD_ISA_SYMBOL(td_quantized_kernels) = {
     .ordered = ORDERED,
     .rescale = {[TD_F32] = rescale_f32, [TD_U8] = rescale_u8, [TD_I8] = rescale_i8},
     .sum_bytes = sum_bytes,
+    .depthwise = depthwise,
+    .combine = {[TD_U8] = combine_u8, [TD_I8] = combine_i8},
 };

@@ -31,17 +31,42 @@ typedef struct td_byte_tile {
 } td_byte_tile;
 typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
 
+/* sums[c] of n channels = the pairs of bytes taps[2k][c], taps[2k + 1][c] times their weights:
+ * those of a depthwise pack (ops/plan/quantized_pack.h). */
+typedef struct td_depthwise_row {
+    const uint8_t *const *taps;
+    int64_t pairs, n;
+    const int16_t *weights;
+    int32_t *sums;
+} td_depthwise_row;
+typedef void (*td_depthwise_fn)(const td_depthwise_row *row);
+
+/* Bytes of a and b to out, as td_quantized_binary_plan says. */
+typedef struct td_combine_line {
+    const void *a, *b;
+    void *out;
+    int64_t n;
+    float a_scale, b_scale, inverse;
+    int32_t a_zero_point, b_zero_point, out_zero_point, low, high;
+    bool multiply;
+} td_combine_line;
+typedef void (*td_combine_fn)(const td_combine_line *line);
+
 /* A row of sums of n columns, a tile's at most, into its result, as td_quantized_linear_plan says:
- * a float is sum * factor + addend, an integer (sum + addend) * factor rounded. */
+ * a float is sum * factor + addend, an integer (sum + addend) * factor rounded, with
+ * (residual - its zero point) * residual_factor added before. */
 typedef struct td_rescale_line {
     const int32_t *sums;
     const int32_t *column_sums,
         *zero_points;               /* by column; the first of weights less K zero points */
     const float *factors, *addends; /* by column; NULL: nothing is added */
+    const uint8_t *residual;        /* of integers alone; NULL: none */
     void *out;
     int64_t n;
     int32_t row_sum; /* of x's bytes */
     int32_t x_zero_point, out_zero_point, low, high;
+    int32_t residual_zero_point;
+    float residual_factor;
     bool relu;
 } td_rescale_line;
 typedef void (*td_rescale_fn)(const td_rescale_line *line);
@@ -55,6 +80,8 @@ typedef struct td_quantized_kernels {
     bool ordered;              /* `tile` reads groups in the panels' order, safe ones first */
     td_rescale_fn rescale[TD_DTYPE_COUNT]; /* to float32, uint8, int8 */
     int32_t (*sum_bytes)(const uint8_t *x, int64_t n);
+    td_depthwise_fn depthwise;
+    td_combine_fn combine[TD_DTYPE_COUNT]; /* uint8, int8 */
 } td_quantized_kernels;
 
 #endif

@@ -1,0 +1,261 @@
+/* quantized_conv.c: convolutions of bytes. What the kernel meets at a block of places of the result
+ * becomes rows of bytes, which are multiplied while they lie in the cache; where a kernel has one
+ * element, the input is these rows. Depthwise convolutions read the input where it lies. */
+#include "engine/core/memory.h"
+#include "engine/core/threads.h"
+#include "engine/cpu/isa/isa.h"
+#include "engine/cpu/quantized/quantized_tiles.h"
+#include "engine/cpu/spatial/conv_lines.h"
+
+#include <string.h>
+
+/* A block of rows stays in the cache; it has a multiple of a tile's rows. */
+enum { BLOCK_BYTES = 64 * 1024, MOST_ROWS = 32 * TD_TILE_ROWS, PARTS_BY_THREAD = 4 };
+
+static int64_t at_most(int64_t n, int64_t most) {
+    return n < most ? n : most;
+}
+static int64_t parts_of(int64_t n, int64_t size) {
+    return (n + size - 1) / size;
+}
+
+typedef struct conv_job {
+    const td_quantized_conv_plan *plan;
+    const td_conv_geometry *g;
+    td_byte_product product;
+    int64_t channels, rows; /* of a group; places of the result in all images */
+    int64_t step, block;    /* bytes and number of the rows of a block */
+    int64_t strips, panels; /* parts of a pack's panels, and panels of each */
+    bool direct;            /* rows of the input are rows of the product */
+    int64_t room;           /* bytes for each worker */
+    char *scratch;
+} conv_job;
+
+/* A place of the result: its image, and where the kernel's first element meets the input. */
+typedef struct place {
+    int64_t image, at[TD_SPATIAL];
+} place;
+
+static place find_place(const td_conv_geometry *g, int64_t row) {
+    place p;
+    for (int d = TD_SPATIAL - 1; d >= 0; d--) {
+        p.at[d] = row % g->out[d] * g->stride[d] - g->padding[d];
+        row /= g->out[d];
+    }
+    p.image = row;
+    return p;
+}
+
+/* The line of the input, the first channel of its first place, that elements (a, b, 0) of the
+ * kernel meet; NULL outside. */
+static const uint8_t *find_line(const conv_job *j, const place *p, int64_t a, int64_t b) {
+    const td_conv_geometry *g = j->g;
+    int64_t z = p->at[0] + a * g->dilation[0], y = p->at[1] + b * g->dilation[1];
+    if (z < 0 || z >= g->in[0] || y < 0 || y >= g->in[1])
+        return NULL;
+    return (const uint8_t *)j->plan->x->data +
+           ((p->image * g->in[0] + z) * g->in[1] + y) * g->in[2] * g->c;
+}
+
+/* ---- products ---- */
+
+/* What a line of the kernel meets, `channels` from each place: bytes from a line of the input. */
+static void gather_line(const conv_job *j, const uint8_t *line, int64_t at, int zero, uint8_t *to) {
+    const td_conv_geometry *g = j->g;
+    int64_t width = j->channels, n = g->kernel[2];
+    if (!line) {
+        memset(to, zero, (size_t)(n * width));
+        return;
+    }
+    if (g->dilation[2] == 1 && width == g->c) {
+        int64_t first = at < 0 ? at_most(-at, n) : 0, last = at_most(g->in[2] - at, n);
+        last = last > first ? last : first;
+        memset(to, zero, (size_t)(first * width));
+        memcpy(to + first * width, line + (at + first) * width, (size_t)((last - first) * width));
+        memset(to + last * width, zero, (size_t)((n - last) * width));
+        return;
+    }
+    for (int64_t k = 0; k < n; k++, at += g->dilation[2], to += width)
+        if (at < 0 || at >= g->in[2])
+            memset(to, zero, (size_t)width);
+        else
+            memcpy(to, line + at * g->c, (size_t)width);
+}
+
+/* The rows of a block, of one group's channels from `channel` on. */
+static void gather_rows(const conv_job *j, int64_t row, int64_t count, int64_t channel,
+                        uint8_t *to) {
+    const td_conv_geometry *g = j->g;
+    int64_t across = g->kernel[2] * j->channels, depth = td_conv_places(g->kernel) * j->channels;
+    for (int64_t end = row + count; row < end; row++, to += j->step) {
+        place p = find_place(g, row);
+        uint8_t *part = to;
+        for (int64_t a = 0; a < g->kernel[0]; a++)
+            for (int64_t b = 0; b < g->kernel[1]; b++, part += across) {
+                const uint8_t *line = find_line(j, &p, a, b);
+                gather_line(j, line ? line + channel : NULL, p.at[2], j->plan->to.x_zero_point,
+                            part);
+            }
+        memset(part, 0, (size_t)(j->step - depth));
+    }
+}
+
+/* Items are strips of panels of blocks of groups. */
+static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
+    const conv_job *j = ctx;
+    const td_quantized_conv_plan *p = j->plan;
+    const int64_t packs = td_qpack_count(p->packed);
+    uint8_t *scratch = (uint8_t *)j->scratch + worker * j->room;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t strip = item % j->strips, group = item / j->strips % packs;
+        int64_t row = item / j->strips / packs * j->block, count = at_most(j->rows - row, j->block);
+        td_qpack_parts packed = td_byte_pack(p->packed, group);
+        int64_t first = group * packed.head->columns, at = row * j->g->o + first;
+        const uint8_t *x = scratch;
+        if (j->direct)
+            x = (const uint8_t *)p->x->data + row * j->step;
+        else
+            gather_rows(j, row, count, group * j->channels, scratch);
+        td_byte_rows rows = {.x = x,
+                             .step = j->step,
+                             .count = count,
+                             .out = (char *)p->out->data + at,
+                             .out_step = j->g->o,
+                             .residual =
+                                 p->residual ? (const uint8_t *)p->residual->data + at : NULL};
+        td_byte_rows_multiply(&j->product, &packed, &rows, first, strip * j->panels, j->panels);
+    }
+}
+
+/* Is each row of the product a place of the input as it lies? */
+static bool is_direct(const td_conv_geometry *g) {
+    bool plain = g->groups == 1 && g->c % TD_QPACK_FOUR == 0;
+    for (int d = 0; d < TD_SPATIAL; d++)
+        plain = plain && g->kernel[d] == 1 && g->stride[d] == 1 && g->padding[d] == 0;
+    return plain;
+}
+
+static td_status run_products(conv_job *j, int threads) {
+    const td_qpack *head = j->plan->packed->data;
+    const int64_t packs = td_qpack_count(j->plan->packed);
+    int64_t tiles = at_most(BLOCK_BYTES, MOST_ROWS * head->groups * TD_QPACK_FOUR) /
+                    (head->groups * TD_QPACK_FOUR * TD_TILE_ROWS);
+    j->step = head->groups * TD_QPACK_FOUR;
+    j->block = (tiles > 1 ? tiles : 1) * TD_TILE_ROWS;
+    j->direct = is_direct(j->g);
+    j->room = j->direct ? 0 : j->block * j->step;
+    int64_t blocks = parts_of(j->rows, j->block) * packs;
+    int64_t most = parts_of(head->panels, TD_TILE_PANELS);
+    int64_t wanted = threads > 1 ? parts_of((int64_t)threads * PARTS_BY_THREAD, blocks) : 1;
+    j->panels = parts_of(most, at_most(wanted, most)) * TD_TILE_PANELS;
+    j->strips = parts_of(head->panels, j->panels);
+    j->scratch = td_malloc((size_t)(threads * j->room + 1));
+    if (!j->scratch)
+        return td_fail(TD_ENOMEM, "out of memory for a block of a convolution");
+    int64_t cost = j->block * (at_most(j->panels, head->panels) * head->groups + 256);
+    return td_parallel_for_among(threads, blocks * j->strips, cost, run_blocks, j);
+}
+
+/* ---- depthwise ---- */
+
+/* What a worker has for one place: what the kernel's elements meet there, a row for outside, rows
+ * in which each channel stands as often as it has results, and sums. */
+typedef struct bench {
+    const uint8_t **taps;
+    int32_t *sums;
+    uint8_t *outside, *wide;
+} bench;
+
+static int64_t aligned(int64_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+static int64_t bench_bytes(const conv_job *j, int64_t depth) {
+    int64_t o = j->g->o, wide = o == j->g->c ? 0 : depth * o;
+    return aligned((depth + 1) * (int64_t)sizeof(uint8_t *)) + aligned(o * 4) + aligned(o) +
+           aligned(wide);
+}
+
+static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
+    bench b = {.taps = (const uint8_t **)(void *)memory};
+    memory += aligned((depth + 1) * (int64_t)sizeof(uint8_t *));
+    b.sums = (int32_t *)(void *)memory;
+    memory += aligned(j->g->o * 4);
+    b.outside = (uint8_t *)memory;
+    b.wide = b.outside + aligned(j->g->o);
+    memset(b.outside, j->plan->to.x_zero_point, (size_t)j->g->o);
+    return b;
+}
+
+/* Each of `channels` bytes `times` times. */
+static const uint8_t *repeat_bytes(const uint8_t *x, int64_t channels, int64_t times, uint8_t *to) {
+    for (int64_t c = 0; c < channels; c++)
+        memset(to + c * times, x[c], (size_t)times);
+    return to;
+}
+
+/* What each element of the kernel meets at a place. */
+static void find_taps(const conv_job *j, const bench *b, int64_t row) {
+    const td_conv_geometry *g = j->g;
+    const place p = find_place(g, row);
+    int64_t k = 0, times = g->o / g->c;
+    for (int64_t z = 0; z < g->kernel[0]; z++)
+        for (int64_t y = 0; y < g->kernel[1]; y++) {
+            const uint8_t *line = find_line(j, &p, z, y);
+            for (int64_t x = 0; x < g->kernel[2]; x++, k++) {
+                int64_t at = p.at[2] + x * g->dilation[2];
+                if (!line || at < 0 || at >= g->in[2])
+                    b->taps[k] = b->outside;
+                else if (times == 1)
+                    b->taps[k] = line + at * g->c;
+                else
+                    b->taps[k] = repeat_bytes(line + at * g->c, g->c, times, b->wide + k * g->o);
+            }
+        }
+    b->taps[k] = b->outside; /* meets a weight of 0 where the depth is odd */
+}
+
+/* Items are places of the result. */
+static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
+    const conv_job *j = ctx;
+    const td_quantized_conv_plan *plan = j->plan;
+    const td_qpack_parts packed = td_byte_pack(plan->packed, 0);
+    const bench b = open_bench(j, packed.head->depth, j->scratch + worker * j->room);
+    const int64_t o = j->g->o, width = TD_TILE_PANELS * TD_QPACK_COLUMNS;
+    for (int64_t row = begin; row < end; row++) {
+        find_taps(j, &b, row);
+        td_cpu->quantized->depthwise(&(td_depthwise_row){.taps = b.taps,
+                                                         .pairs = parts_of(packed.head->depth, 2),
+                                                         .weights = packed.pairs,
+                                                         .n = o,
+                                                         .sums = b.sums});
+        for (int64_t c = 0, at = row * o; c < o; c += width)
+            td_byte_sums_deliver(&j->product, &packed, b.sums + c, at_most(o - c, width), 0, c, 0,
+                                 (char *)plan->out->data + at + c,
+                                 plan->residual ? (const uint8_t *)plan->residual->data + at + c
+                                                : NULL);
+    }
+}
+
+static td_status run_depthwise(conv_job *j, int threads) {
+    int64_t depth = td_conv_places(j->g->kernel);
+    j->room = bench_bytes(j, depth);
+    j->scratch = td_malloc((size_t)(threads * j->room));
+    if (!j->scratch)
+        return td_fail(TD_ENOMEM, "out of memory for rows of a convolution");
+    return td_parallel_for_among(threads, j->rows, j->g->o * depth / 4 + 64, run_places, j);
+}
+
+td_status td_cpu_quantized_conv(const td_quantized_conv_plan *plan) {
+    const td_conv_geometry *g = &plan->geometry;
+    const td_qpack *head = plan->packed->data;
+    conv_job j = {
+        .plan = plan, .g = g, .channels = g->c / g->groups, .rows = g->n * td_conv_places(g->out)};
+    int threads = td_threads_at_most();
+    td_status status = td_byte_product_open(&j.product, &plan->to, TD_U8, plan->packed, plan->bias);
+    if (status == TD_OK)
+        status = head->depthwise ? run_depthwise(&j, threads) : run_products(&j, threads);
+    td_free(j.scratch);
+    td_release(j.product.numbers);
+    return status;
+}
