@@ -99,7 +99,7 @@ end
 local function find_part(model, path)
     local parent, name = string.match(path, "^(.*)%.([^.]+)$")
     local ok, module = pcall(model.get_submodule, model, parent or "")
-    if not ok or not nn.is(module[name or path], nn.Module) then
+    if not ok or not nn.is(module[name or path] or false, nn.Module) then
         fail("fuse_modules: the model has no part '%s'", path)
     end
     return module, name or path

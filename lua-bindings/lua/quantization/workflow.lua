@@ -39,7 +39,9 @@ return function(quantization)
     local Observed = nn.class("Observed")
 
     function Observed:init(layer, relu, inner, outer)
-        self.layer, self.input, self.output = layer, inner, outer
+        self.input = inner
+        self.layer = layer
+        self.output = outer
         rawset(self, "relu", relu)
     end
 
