@@ -79,7 +79,8 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
     const td_qpack *head = packed->head;
     int32_t sums[TD_TILE_ROWS * TD_TILE_PANELS * TD_QPACK_COLUMNS];
     int64_t groups = head->groups, column = panel * TD_QPACK_COLUMNS;
-    int64_t width = (int64_t)panels * TD_QPACK_COLUMNS, size = product->dtype == TD_F32 ? 4 : 1;
+    int64_t width = (int64_t)panels * TD_QPACK_COLUMNS,
+            size = (int64_t)td_dtype_size(product->dtype);
     td_byte_tile t = {.x = rows->x + row * rows->step,
                       .step = rows->step,
                       .rows = (int)at_most(rows->count - row, TD_TILE_ROWS),

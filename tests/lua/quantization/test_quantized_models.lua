@@ -139,7 +139,7 @@ t.test("rounded_layers_give_what_bytes_give", function()
 end)
 
 t.test("a_resnet_converts_and_gives_the_same_bits_for_any_number_of_threads", function()
-    local resnet = dofile "notebooks/networks/resnet.lua"
+    local resnet = dofile(os.getenv "TIDE_SOURCE" .. "/notebooks/networks/resnet.lua")
     tide.manual_seed(5)
     local before = tide.get_num_threads()
     local net = resnet.new(18, { classes = 10, width = 8 }):eval()
