@@ -22,6 +22,7 @@ static int64_t parts_of(int64_t n, int64_t size) {
 typedef struct conv_job {
     const td_quantized_conv_plan *plan;
     const td_conv_geometry *g;
+    const uint8_t *end; /* of the input */
     td_byte_product product;
     int64_t channels, rows; /* of a group; places of the result in all images */
     int64_t step, block;    /* bytes and number of the rows of a block */
@@ -31,19 +32,33 @@ typedef struct conv_job {
     char *scratch;
 } conv_job;
 
-/* A place of the result: its image, and where the kernel's first element meets the input. */
+/* A place of the result: its image, its indices, and where the kernel's first element meets the
+ * input. */
 typedef struct place {
-    int64_t image, at[TD_SPATIAL];
+    int64_t image, index[TD_SPATIAL], at[TD_SPATIAL];
 } place;
 
 static place find_place(const td_conv_geometry *g, int64_t row) {
     place p;
     for (int d = TD_SPATIAL - 1; d >= 0; d--) {
-        p.at[d] = row % g->out[d] * g->stride[d] - g->padding[d];
+        p.index[d] = row % g->out[d];
+        p.at[d] = p.index[d] * g->stride[d] - g->padding[d];
         row /= g->out[d];
     }
     p.image = row;
     return p;
+}
+
+/* The next place, row-major. */
+static void advance(const td_conv_geometry *g, place *p) {
+    for (int d = TD_SPATIAL - 1; d >= 0; d--) {
+        p->at[d] += g->stride[d];
+        if (++p->index[d] < g->out[d])
+            return;
+        p->index[d] = 0;
+        p->at[d] = -g->padding[d];
+    }
+    p->image++;
 }
 
 /* The line of the input, the first channel of its first place, that elements (a, b, 0) of the
@@ -59,8 +74,21 @@ static const uint8_t *find_line(const conv_job *j, const place *p, int64_t a, in
 
 /* ---- products ---- */
 
+enum { CHUNK = 32 }; /* bytes that are copied at once: a block has as many behind it */
+
+/* n bytes, and perhaps as many more as fill a chunk, where `from` has them: x ends at `end`. */
+static inline void copy_bytes(uint8_t *to, const uint8_t *from, int64_t n, const uint8_t *end) {
+    if (end - from < (n + CHUNK - 1) / CHUNK * CHUNK) {
+        memcpy(to, from, (size_t)n);
+        return;
+    }
+    for (int64_t k = 0; k < n; k += CHUNK)
+        memcpy(to + k, from + k, CHUNK);
+}
+
 /* What a line of the kernel meets, `channels` from each place: bytes from a line of the input. */
-static void gather_line(const conv_job *j, const uint8_t *line, int64_t at, int zero, uint8_t *to) {
+static inline void gather_line(const conv_job *j, const uint8_t *line, int64_t at, int zero,
+                               uint8_t *to) {
     const td_conv_geometry *g = j->g;
     int64_t width = j->channels, n = g->kernel[2];
     if (!line) {
@@ -70,16 +98,18 @@ static void gather_line(const conv_job *j, const uint8_t *line, int64_t at, int 
     if (g->dilation[2] == 1 && width == g->c) {
         int64_t first = at < 0 ? at_most(-at, n) : 0, last = at_most(g->in[2] - at, n);
         last = last > first ? last : first;
-        memset(to, zero, (size_t)(first * width));
-        memcpy(to + first * width, line + (at + first) * width, (size_t)((last - first) * width));
-        memset(to + last * width, zero, (size_t)((n - last) * width));
+        if (first > 0)
+            memset(to, zero, (size_t)(first * width));
+        copy_bytes(to + first * width, line + (at + first) * width, (last - first) * width, j->end);
+        if (last < n)
+            memset(to + last * width, zero, (size_t)((n - last) * width));
         return;
     }
     for (int64_t k = 0; k < n; k++, at += g->dilation[2], to += width)
         if (at < 0 || at >= g->in[2])
             memset(to, zero, (size_t)width);
         else
-            memcpy(to, line + at * g->c, (size_t)width);
+            copy_bytes(to, line + at * g->c, width, j->end);
 }
 
 /* The rows of a block, of one group's channels from `channel` on. */
@@ -87,8 +117,8 @@ static void gather_rows(const conv_job *j, int64_t row, int64_t count, int64_t c
                         uint8_t *to) {
     const td_conv_geometry *g = j->g;
     int64_t across = g->kernel[2] * j->channels, depth = td_conv_places(g->kernel) * j->channels;
-    for (int64_t end = row + count; row < end; row++, to += j->step) {
-        place p = find_place(g, row);
+    place p = find_place(g, row);
+    for (; count > 0; count--, to += j->step, advance(g, &p)) {
         uint8_t *part = to;
         for (int64_t a = 0; a < g->kernel[0]; a++)
             for (int64_t b = 0; b < g->kernel[1]; b++, part += across) {
@@ -96,7 +126,8 @@ static void gather_rows(const conv_job *j, int64_t row, int64_t count, int64_t c
                 gather_line(j, line ? line + channel : NULL, p.at[2], j->plan->to.x_zero_point,
                             part);
             }
-        memset(part, 0, (size_t)(j->step - depth));
+        for (int64_t k = depth; k < j->step; k++)
+            to[k] = 0;
     }
 }
 
@@ -143,7 +174,7 @@ static td_status run_products(conv_job *j, int threads) {
     j->step = head->groups * TD_QPACK_FOUR;
     j->block = (tiles > 1 ? tiles : 1) * TD_TILE_ROWS;
     j->direct = is_direct(j->g);
-    j->room = j->direct ? 0 : j->block * j->step;
+    j->room = j->direct ? 0 : j->block * j->step + CHUNK;
     int64_t blocks = parts_of(j->rows, j->block) * packs;
     int64_t most = parts_of(head->panels, TD_TILE_PANELS);
     int64_t wanted = threads > 1 ? parts_of((int64_t)threads * PARTS_BY_THREAD, blocks) : 1;
@@ -158,11 +189,12 @@ static td_status run_products(conv_job *j, int threads) {
 
 /* ---- depthwise ---- */
 
-/* What a worker has for one place: what the kernel's elements meet there, a row for outside, rows
- * in which each channel stands as often as it has results, and sums. */
+/* What a worker has for as many places as a tile has rows: what the kernel's elements meet there
+ * (`step` of them apart), a row for outside, and for one place rows in which each channel stands as
+ * often as it has results. */
 typedef struct bench {
     const uint8_t **taps;
-    int32_t *sums;
+    int64_t step;
     uint8_t *outside, *wide;
 } bench;
 
@@ -171,17 +203,14 @@ static int64_t aligned(int64_t bytes) {
 }
 
 static int64_t bench_bytes(const conv_job *j, int64_t depth) {
-    int64_t o = j->g->o, wide = o == j->g->c ? 0 : depth * o;
-    return aligned((depth + 1) * (int64_t)sizeof(uint8_t *)) + aligned(o * 4) + aligned(o) +
+    int64_t o = j->g->o, wide = o == j->g->c ? 0 : depth * o * TD_TILE_ROWS;
+    return aligned(TD_TILE_ROWS * (depth + 1) * (int64_t)sizeof(uint8_t *)) + aligned(o) +
            aligned(wide);
 }
 
 static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
-    bench b = {.taps = (const uint8_t **)(void *)memory};
-    memory += aligned((depth + 1) * (int64_t)sizeof(uint8_t *));
-    b.sums = (int32_t *)(void *)memory;
-    memory += aligned(j->g->o * 4);
-    b.outside = (uint8_t *)memory;
+    bench b = {.taps = (const uint8_t **)(void *)memory, .step = depth + 1};
+    b.outside = (uint8_t *)memory + aligned(TD_TILE_ROWS * b.step * (int64_t)sizeof(uint8_t *));
     b.wide = b.outside + aligned(j->g->o);
     memset(b.outside, j->plan->to.x_zero_point, (size_t)j->g->o);
     return b;
@@ -194,46 +223,62 @@ static const uint8_t *repeat_bytes(const uint8_t *x, int64_t channels, int64_t t
     return to;
 }
 
-/* What each element of the kernel meets at a place. */
-static void find_taps(const conv_job *j, const bench *b, int64_t row) {
+/* What each element of the kernel meets at a place, `slot` of the bench. */
+static void find_taps(const conv_job *j, const bench *b, const place *p, int slot) {
     const td_conv_geometry *g = j->g;
-    const place p = find_place(g, row);
+    const uint8_t **taps = b->taps + slot * b->step;
+    uint8_t *wide = b->wide + slot * (b->step - 1) * g->o;
     int64_t k = 0, times = g->o / g->c;
     for (int64_t z = 0; z < g->kernel[0]; z++)
         for (int64_t y = 0; y < g->kernel[1]; y++) {
-            const uint8_t *line = find_line(j, &p, z, y);
+            const uint8_t *line = find_line(j, p, z, y);
             for (int64_t x = 0; x < g->kernel[2]; x++, k++) {
-                int64_t at = p.at[2] + x * g->dilation[2];
+                int64_t at = p->at[2] + x * g->dilation[2];
                 if (!line || at < 0 || at >= g->in[2])
-                    b->taps[k] = b->outside;
+                    taps[k] = b->outside;
                 else if (times == 1)
-                    b->taps[k] = line + at * g->c;
+                    taps[k] = line + at * g->c;
                 else
-                    b->taps[k] = repeat_bytes(line + at * g->c, g->c, times, b->wide + k * g->o);
+                    taps[k] = repeat_bytes(line + at * g->c, g->c, times, wide + k * g->o);
             }
         }
-    b->taps[k] = b->outside; /* meets a weight of 0 where the depth is odd */
+    taps[k] = b->outside; /* meets a weight of 0 where the depth is odd */
+}
+
+/* A tile of places whose taps lie on the bench, the first of them `row`. */
+static void run_tile(const conv_job *j, const td_qpack_parts *packed, const bench *b, int64_t row,
+                     int count) {
+    enum { WIDTH = TD_TILE_PANELS * TD_QPACK_COLUMNS };
+    const td_quantized_conv_plan *p = j->plan;
+    const int64_t o = j->g->o;
+    const td_byte_rows rows = {
+        .out = p->out->data, .out_step = o, .residual = p->residual ? p->residual->data : NULL};
+    int32_t sums[TD_TILE_ROWS * WIDTH];
+    for (int64_t c = 0; c < o; c += WIDTH) {
+        for (int r = 0; r < count; r++)
+            td_cpu->quantized->depthwise(
+                &(td_depthwise_row){.taps = b->taps + r * b->step,
+                                    .pairs = parts_of(packed->head->depth, 2),
+                                    .from = c,
+                                    .n = at_most(o - c, WIDTH),
+                                    .weights = packed->pairs,
+                                    .sums = sums + r * WIDTH});
+        td_byte_sums_deliver(&j->product, packed, &rows, 0, row, count, c, at_most(o - c, WIDTH),
+                             sums, WIDTH, NULL);
+    }
 }
 
 /* Items are places of the result. */
 static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
     const conv_job *j = ctx;
-    const td_quantized_conv_plan *plan = j->plan;
-    const td_qpack_parts packed = td_byte_pack(plan->packed, 0);
+    const td_qpack_parts packed = td_byte_pack(j->plan->packed, 0);
     const bench b = open_bench(j, packed.head->depth, j->scratch + worker * j->room);
-    const int64_t o = j->g->o, width = TD_TILE_PANELS * TD_QPACK_COLUMNS;
-    for (int64_t row = begin; row < end; row++) {
-        find_taps(j, &b, row);
-        td_cpu->quantized->depthwise(&(td_depthwise_row){.taps = b.taps,
-                                                         .pairs = parts_of(packed.head->depth, 2),
-                                                         .weights = packed.pairs,
-                                                         .n = o,
-                                                         .sums = b.sums});
-        for (int64_t c = 0, at = row * o; c < o; c += width)
-            td_byte_sums_deliver(&j->product, &packed, b.sums + c, at_most(o - c, width), 0, c, 0,
-                                 (char *)plan->out->data + at + c,
-                                 plan->residual ? (const uint8_t *)plan->residual->data + at + c
-                                                : NULL);
+    place p = find_place(j->g, begin);
+    for (int64_t row = begin; row < end; row += TD_TILE_ROWS) {
+        int count = (int)at_most(end - row, TD_TILE_ROWS);
+        for (int r = 0; r < count; r++, advance(j->g, &p))
+            find_taps(j, &b, &p, r);
+        run_tile(j, &packed, &b, row, count);
     }
 }
 
@@ -249,8 +294,11 @@ static td_status run_depthwise(conv_job *j, int threads) {
 td_status td_cpu_quantized_conv(const td_quantized_conv_plan *plan) {
     const td_conv_geometry *g = &plan->geometry;
     const td_qpack *head = plan->packed->data;
-    conv_job j = {
-        .plan = plan, .g = g, .channels = g->c / g->groups, .rows = g->n * td_conv_places(g->out)};
+    conv_job j = {.plan = plan,
+                  .g = g,
+                  .end = (const uint8_t *)plan->x->data + plan->x->numel,
+                  .channels = g->c / g->groups,
+                  .rows = g->n * td_conv_places(g->out)};
     int threads = td_threads_at_most();
     td_status status = td_byte_product_open(&j.product, &plan->to, TD_U8, plan->packed, plan->bias);
     if (status == TD_OK)

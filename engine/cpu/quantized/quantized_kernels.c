@@ -215,66 +215,103 @@ enum { ORDERED = 0 };
  * what wraps around on the way does no harm. Of as many columns as a tile has at most. */
 enum { MOST_COLUMNS = TD_TILE_PANELS * COLUMNS };
 
-static inline void centre(const td_rescale_line *l, float *restrict out) {
-    const int32_t *restrict sums = l->sums, *restrict column_sums = l->column_sums;
-    const int32_t *restrict zero_points = l->zero_points;
-    const uint32_t x_zero_point = (uint32_t)l->x_zero_point, row_sum = (uint32_t)l->row_sum;
-    const int64_t n = l->n;
+static inline void centre(const td_rescale_tile *t, int row, float *restrict out) {
+    const int32_t *restrict sums = t->sums + row * t->width, *restrict offsets = t->offsets;
+    const int32_t *restrict zero_points = t->zero_points;
+    const uint32_t row_sum = t->row_sums ? (uint32_t)t->row_sums[row] : 0;
+    const int64_t n = t->n;
     if (row_sum == 0)
         for (int64_t i = 0; i < n; i++)
-            out[i] = (float)(int32_t)((uint32_t)sums[i] - x_zero_point * (uint32_t)column_sums[i]);
+            out[i] = (float)(int32_t)((uint32_t)sums[i] - (uint32_t)offsets[i]);
     else
         for (int64_t i = 0; i < n; i++)
-            out[i] = (float)(int32_t)((uint32_t)sums[i] - x_zero_point * (uint32_t)column_sums[i] -
+            out[i] = (float)(int32_t)((uint32_t)sums[i] - (uint32_t)offsets[i] -
                                       (uint32_t)zero_points[i] * row_sum);
 }
 
-static void rescale_f32(const td_rescale_line *l) {
-    float sums[MOST_COLUMNS], *restrict out = l->out;
-    const float *restrict factors = l->factors, *restrict addends = l->addends;
-    const int64_t n = l->n;
-    centre(l, sums);
-    if (addends)
+static void rescale_f32(const td_rescale_tile *t) {
+    const float *restrict factors = t->factors, *restrict addends = t->addends;
+    const int64_t n = t->n;
+    for (int r = 0; r < t->rows; r++) {
+        float sums[MOST_COLUMNS], *restrict out = (float *)(void *)(t->out + r * t->out_step);
+        centre(t, r, sums);
         for (int64_t i = 0; i < n; i++)
             out[i] = sums[i] * factors[i] + addends[i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            out[i] = sums[i] * factors[i];
-    if (l->relu)
-        for (int64_t i = 0; i < n; i++)
-            out[i] = out[i] < 0 ? 0 : out[i];
+        if (t->relu)
+            for (int64_t i = 0; i < n; i++)
+                out[i] = out[i] < 0 ? 0 : out[i];
+    }
 }
 
-static void add_residual(const td_rescale_line *l, float *restrict sums) {
-    const uint8_t *restrict residual = l->residual;
-    const int32_t zero_point = l->residual_zero_point;
-    const float factor = l->residual_factor;
-    const int64_t n = l->n;
+static inline void add_residual(const td_rescale_tile *t, int row, float *restrict sums) {
+    const uint8_t *restrict residual = t->residual + row * t->out_step;
+    const int32_t zero_point = t->residual_zero_point;
+    const float factor = t->residual_factor;
+    const int64_t n = t->n;
     for (int64_t i = 0; i < n; i++)
         sums[i] += (float)(residual[i] - zero_point) * factor;
 }
 
 #define DEFINE_RESCALE(NAME, T)                                                                    \
-    static void NAME(const td_rescale_line *l) {                                                   \
-        float sums[MOST_COLUMNS];                                                                  \
-        T *restrict out = l->out;                                                                  \
-        const float *restrict factors = l->factors, *restrict addends = l->addends;                \
-        const int32_t zero_point = l->out_zero_point;                                              \
-        const float low = (float)(l->low - zero_point), high = (float)(l->high - zero_point);      \
-        const int64_t n = l->n;                                                                    \
-        centre(l, sums);                                                                           \
-        if (addends)                                                                               \
+    static void NAME(const td_rescale_tile *t) {                                                   \
+        const float *restrict factors = t->factors, *restrict addends = t->addends;                \
+        const int32_t zero_point = t->out_zero_point;                                              \
+        const float low = (float)(t->low - zero_point), high = (float)(t->high - zero_point);      \
+        const int64_t n = t->n;                                                                    \
+        for (int r = 0; r < t->rows; r++) {                                                        \
+            float sums[MOST_COLUMNS];                                                              \
+            T *restrict out = (T *)(t->out + r * t->out_step);                                     \
+            centre(t, r, sums);                                                                    \
             for (int64_t i = 0; i < n; i++)                                                        \
-                sums[i] += addends[i];                                                             \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            sums[i] *= factors[i];                                                                 \
-        if (l->residual)                                                                           \
-            add_residual(l, sums);                                                                 \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            out[i] = (T)(round_between(sums[i], low, high) + zero_point);                          \
+                sums[i] = (sums[i] + addends[i]) * factors[i];                                     \
+            if (t->residual)                                                                       \
+                add_residual(t, r, sums);                                                          \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                out[i] = (T)(round_between(sums[i], low, high) + zero_point);                      \
+        }                                                                                          \
     }
-DEFINE_RESCALE(rescale_u8, uint8_t)
 DEFINE_RESCALE(rescale_i8, int8_t)
+
+#if defined(TD_ISA_avx512)
+/* A panel of a tile in registers: what its columns have in common is read once. */
+static inline void rescale_panel(const td_rescale_tile *t, int64_t from, __mmask16 some) {
+    const __m512i offsets = _mm512_maskz_loadu_epi32(some, t->offsets + from);
+    const __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
+    const __m512 factors = _mm512_maskz_loadu_ps(some, t->factors + from);
+    const __m512 addends = _mm512_maskz_loadu_ps(some, t->addends + from);
+    const __m512i zero = _mm512_set1_epi32(t->out_zero_point);
+    const __m512 low = _mm512_set1_ps((float)(t->low - t->out_zero_point));
+    const __m512 high = _mm512_set1_ps((float)(t->high - t->out_zero_point));
+    for (int r = 0; r < t->rows; r++) {
+        __m512i sums = _mm512_maskz_loadu_epi32(some, t->sums + r * t->width + from);
+        sums = _mm512_sub_epi32(sums, offsets);
+        if (t->row_sums)
+            sums = _mm512_sub_epi32(sums,
+                                    _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[r])));
+        __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), addends), factors);
+        if (t->residual) {
+            __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + r * t->out_step + from);
+            __m512i whole = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes),
+                                             _mm512_set1_epi32(t->residual_zero_point));
+            v = _mm512_add_ps(
+                v, _mm512_mul_ps(_mm512_cvtepi32_ps(whole), _mm512_set1_ps(t->residual_factor)));
+        }
+        v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* max gives low for NaN */
+        __m512i whole = _mm512_add_epi32(_mm512_cvtps_epi32(v), zero);
+        _mm512_mask_cvtepi32_storeu_epi8(t->out + r * t->out_step + from, some, whole);
+    }
+}
+
+static void rescale_u8(const td_rescale_tile *t) {
+    int64_t from = 0;
+    for (; from + COLUMNS <= t->n; from += COLUMNS)
+        rescale_panel(t, from, (__mmask16)0xffff);
+    if (from < t->n)
+        rescale_panel(t, from, (__mmask16)((1u << (t->n - from)) - 1));
+}
+#else
+DEFINE_RESCALE(rescale_u8, uint8_t)
+#endif
 
 /* ---- depthwise ---- */
 
@@ -287,16 +324,18 @@ static inline __m512i interleave(const uint8_t *a, const uint8_t *b) {
     return _mm512_cvtepu8_epi16(both);
 }
 
-static void depthwise_panel(const td_depthwise_row *d, int64_t from, const int16_t *w) {
+static inline void depthwise_panel(const td_depthwise_row *d, int64_t at, const int16_t *w) {
+    const int64_t from = d->from + at;
     __m512i sums = _mm512_setzero_si512();
     for (int64_t k = 0; k < d->pairs; k++, w += 2 * COLUMNS)
         sums = _mm512_add_epi32(
             sums, _mm512_madd_epi16(interleave(d->taps[2 * k] + from, d->taps[2 * k + 1] + from),
                                     _mm512_load_si512(w)));
-    _mm512_storeu_si512(d->sums + from, sums);
+    _mm512_storeu_si512(d->sums + at, sums);
 }
 #elif defined(TD_ISA_avx2)
-static void depthwise_panel(const td_depthwise_row *d, int64_t from, const int16_t *w) {
+static inline void depthwise_panel(const td_depthwise_row *d, int64_t at, const int16_t *w) {
+    const int64_t from = d->from + at;
     __m256i low = _mm256_setzero_si256(), high = low;
     for (int64_t k = 0; k < d->pairs; k++, w += 2 * COLUMNS) {
         __m128i x = _mm_loadu_si128((const void *)(d->taps[2 * k] + from));
@@ -307,14 +346,15 @@ static void depthwise_panel(const td_depthwise_row *d, int64_t from, const int16
         high = _mm256_add_epi32(
             high, _mm256_madd_epi16(second, _mm256_load_si256((const void *)(w + COLUMNS))));
     }
-    _mm256_storeu_si256((void *)(d->sums + from), low);
-    _mm256_storeu_si256((void *)(d->sums + from + COLUMNS / 2), high);
+    _mm256_storeu_si256((void *)(d->sums + at), low);
+    _mm256_storeu_si256((void *)(d->sums + at + COLUMNS / 2), high);
 }
 #endif
 
-/* The channels of a panel from `from` on, `n` of them. */
-static void depthwise_part(const td_depthwise_row *d, int64_t from, int64_t n, const int16_t *w) {
-    int32_t *restrict sums = d->sums + from;
+/* n channels of a panel, the first of them `at` behind the row's. */
+static void depthwise_part(const td_depthwise_row *d, int64_t at, int64_t n, const int16_t *w) {
+    int32_t *restrict sums = d->sums + at;
+    const int64_t from = d->from + at;
     memset(sums, 0, sizeof *sums * (size_t)n);
     for (int64_t k = 0; k < d->pairs; k++, w += 2 * COLUMNS) {
         const uint8_t *restrict x = d->taps[2 * k] + from, *restrict y = d->taps[2 * k + 1] + from;
@@ -324,16 +364,16 @@ static void depthwise_part(const td_depthwise_row *d, int64_t from, int64_t n, c
 }
 
 static void depthwise(const td_depthwise_row *d) {
-    const int16_t *w = d->weights;
-    int64_t from = 0;
-    for (; from + COLUMNS <= d->n; from += COLUMNS, w += d->pairs * 2 * COLUMNS)
+    const int16_t *w = d->weights + d->from * d->pairs * 2;
+    int64_t at = 0;
+    for (; at + COLUMNS <= d->n; at += COLUMNS, w += d->pairs * 2 * COLUMNS)
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
-        depthwise_panel(d, from, w);
+        depthwise_panel(d, at, w);
 #else
-        depthwise_part(d, from, COLUMNS, w);
+        depthwise_part(d, at, COLUMNS, w);
 #endif
-    if (from < d->n)
-        depthwise_part(d, from, d->n - from, w);
+    if (at < d->n)
+        depthwise_part(d, at, d->n - at, w);
 }
 
 /* ---- element by element ---- */

@@ -31,11 +31,12 @@ typedef struct td_byte_tile {
 } td_byte_tile;
 typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
 
-/* sums[c] of n channels = the pairs of bytes taps[2k][c], taps[2k + 1][c] times their weights:
- * those of a depthwise pack (ops/plan/quantized_pack.h). */
+/* sums[c] of n channels from `from` on, a multiple of 16 = the pairs of bytes taps[2k][from + c],
+ * taps[2k + 1][from + c] times their weights: those of a depthwise pack
+ * (ops/plan/quantized_pack.h). */
 typedef struct td_depthwise_row {
     const uint8_t *const *taps;
-    int64_t pairs, n;
+    int64_t pairs, from, n;
     const int16_t *weights;
     int32_t *sums;
 } td_depthwise_row;
@@ -52,24 +53,26 @@ typedef struct td_combine_line {
 } td_combine_line;
 typedef void (*td_combine_fn)(const td_combine_line *line);
 
-/* A row of sums of n columns, a tile's at most, into its result, as td_quantized_linear_plan says:
- * a float is sum * factor + addend, an integer (sum + addend) * factor rounded, with
- * (residual - its zero point) * residual_factor added before. */
-typedef struct td_rescale_line {
-    const int32_t *sums;
-    const int32_t *column_sums,
-        *zero_points;               /* by column; the first of weights less K zero points */
-    const float *factors, *addends; /* by column; NULL: nothing is added */
-    const uint8_t *residual;        /* of integers alone; NULL: none */
-    void *out;
-    int64_t n;
-    int32_t row_sum; /* of x's bytes */
-    int32_t x_zero_point, out_zero_point, low, high;
-    int32_t residual_zero_point;
+/* The sums of a tile, rows of n columns `width` apart, into their results, as
+ * td_quantized_linear_plan says: a float is (sum - offset) * factor + addend, an integer
+ * (sum - offset + addend) * factor rounded, with (residual - its zero point) * residual_factor
+ * added before. Columns' zero points times the sum of x's bytes in a row are taken off as well. */
+typedef struct td_rescale_tile {
+    const int32_t *sums,
+        *row_sums; /* row_sums: of x's bytes, by row; NULL: all zero points are 0 */
+    int rows;
+    int64_t width, n;
+    const int32_t *offsets,
+        *zero_points;               /* by column: x's zero point times weights less their own */
+    const float *factors, *addends; /* by column */
+    char *out;
+    const uint8_t *residual; /* of integers alone; NULL: none */
+    int64_t out_step;        /* bytes from row to row of out and residual */
+    int32_t out_zero_point, low, high, residual_zero_point;
     float residual_factor;
     bool relu;
-} td_rescale_line;
-typedef void (*td_rescale_fn)(const td_rescale_line *line);
+} td_rescale_tile;
+typedef void (*td_rescale_fn)(const td_rescale_tile *tile);
 
 enum { TD_TILE_ROWS = 6, TD_TILE_PANELS = 4 };
 

@@ -28,39 +28,46 @@ td_status td_byte_product_open(td_byte_product *product, const td_requantization
     bool floats = dtype == TD_F32;
     *product = (td_byte_product){.to = to, .dtype = dtype};
     td_status status =
-        td_tensor_empty(TD_F32, TD_DEVICE_CPU, 2, (const int64_t[]){2, columns}, &product->numbers);
+        td_tensor_empty(TD_F32, TD_DEVICE_CPU, 2, (const int64_t[]){3, columns}, &product->numbers);
     if (status)
         return status;
     float *factors = product->numbers->data, *addends = factors + columns;
-    for (int64_t c = 0; c < columns; c++) {
-        td_qpack_parts parts = td_byte_pack(packed, c / head->columns);
-        float both = to->x_scale * parts.scales[c % head->columns];
-        factors[c] = floats ? both : both / to->out_scale;
-        if (bias) {
-            float b = ((const float *)bias->data)[c];
+    int32_t *offsets = (int32_t *)(void *)(addends + columns);
+    for (int64_t k = 0, c = 0; k < packs; k++) {
+        td_qpack_parts parts = td_byte_pack(packed, k);
+        for (int64_t i = 0; i < head->columns; i++, c++) {
+            float both = to->x_scale * parts.scales[i];
+            float b = bias ? ((const float *)bias->data)[c] : 0;
+            factors[c] = floats ? both : both / to->out_scale;
             addends[c] = floats ? b : b / both;
+            offsets[c] = (int32_t)((uint32_t)to->x_zero_point * (uint32_t)parts.sums[i]);
         }
     }
     product->factors = factors;
-    product->addends = bias ? addends : NULL;
+    product->addends = addends;
+    product->offsets = offsets;
     return TD_OK;
 }
 
 void td_byte_sums_deliver(const td_byte_product *product, const td_qpack_parts *packed,
-                          const int32_t *sums, int64_t n, int64_t first, int64_t column,
-                          int32_t row_sum, char *out, const uint8_t *residual) {
+                          const td_byte_rows *rows, int64_t first, int64_t row, int count,
+                          int64_t column, int64_t n, const int32_t *sums, int64_t width,
+                          const int32_t *row_sums) {
     const td_requantization *to = product->to;
+    int64_t at = row * rows->out_step + column * (int64_t)td_dtype_size(product->dtype);
     td_cpu->quantized->rescale[product->dtype](
-        &(td_rescale_line){.sums = sums,
-                           .column_sums = packed->sums + column,
+        &(td_rescale_tile){.sums = sums,
+                           .row_sums = row_sums,
+                           .rows = count,
+                           .width = width,
+                           .n = n,
+                           .offsets = product->offsets + first + column,
                            .zero_points = packed->zero_points + column,
                            .factors = product->factors + first + column,
-                           .addends = product->addends ? product->addends + first + column : NULL,
-                           .residual = residual,
-                           .out = out,
-                           .n = n,
-                           .row_sum = row_sum,
-                           .x_zero_point = to->x_zero_point,
+                           .addends = product->addends + first + column,
+                           .out = rows->out + at,
+                           .residual = rows->residual ? rows->residual + at : NULL,
+                           .out_step = rows->out_step,
                            .out_zero_point = to->out_zero_point,
                            .low = to->low,
                            .high = to->high,
@@ -77,10 +84,9 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
                           int panels) {
     const td_quantized_kernels *k = td_cpu->quantized;
     const td_qpack *head = packed->head;
-    int32_t sums[TD_TILE_ROWS * TD_TILE_PANELS * TD_QPACK_COLUMNS];
+    int32_t sums[TD_TILE_ROWS * TD_TILE_PANELS * TD_QPACK_COLUMNS], row_sums[TD_TILE_ROWS];
     int64_t groups = head->groups, column = panel * TD_QPACK_COLUMNS;
-    int64_t width = (int64_t)panels * TD_QPACK_COLUMNS,
-            size = (int64_t)td_dtype_size(product->dtype);
+    int64_t width = (int64_t)panels * TD_QPACK_COLUMNS;
     td_byte_tile t = {.x = rows->x + row * rows->step,
                       .step = rows->step,
                       .rows = (int)at_most(rows->count - row, TD_TILE_ROWS),
@@ -92,13 +98,11 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
                       .groups = groups,
                       .sums = sums};
     (k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile)(&t);
-    for (int r = 0; r < t.rows; r++) {
-        int32_t row_sum = head->centred ? 0 : k->sum_bytes(t.x + r * t.step, head->depth);
-        int64_t at = (row + r) * rows->out_step + column * size;
-        td_byte_sums_deliver(product, packed, sums + r * width,
-                             at_most(head->columns - column, width), first, column, row_sum,
-                             rows->out + at, rows->residual ? rows->residual + at : NULL);
-    }
+    for (int r = 0; r < t.rows && !head->centred; r++)
+        row_sums[r] = k->sum_bytes(t.x + r * t.step, head->depth);
+    td_byte_sums_deliver(product, packed, rows, first, row, t.rows, column,
+                         at_most(head->columns - column, width), sums, width,
+                         head->centred ? NULL : row_sums);
 }
 
 /* Tiles one below the other come one after the other: their weights stay in the cache. */

@@ -10,7 +10,8 @@
 typedef struct td_byte_product {
     const td_requantization *to;
     td_dtype dtype;                 /* of the result */
-    const float *factors, *addends; /* by column of all packs; NULL: nothing is added */
+    const float *factors, *addends; /* by column of all packs */
+    const int32_t *offsets;         /* likewise: x's zero point times the weights' sums */
     td_tensor *numbers;             /* which owns these */
 } td_byte_product;
 
@@ -35,9 +36,12 @@ td_qpack_parts td_byte_pack(const td_tensor *packed, int64_t index);
  * the product, out and residual that column of the rows. */
 void td_byte_rows_multiply(const td_byte_product *product, const td_qpack_parts *packed,
                            const td_byte_rows *rows, int64_t first, int64_t panel, int64_t panels);
-/* n sums, one for each column from `column` on, each in a result of its own, to `out`. */
+/* The sums of some rows, from `row` on, and n columns, from `column` of the pack on, to their
+ * place: `width` apart from row to row; row_sums: of x's bytes, NULL where all zero points are 0.
+ */
 void td_byte_sums_deliver(const td_byte_product *product, const td_qpack_parts *packed,
-                          const int32_t *sums, int64_t n, int64_t first, int64_t column,
-                          int32_t row_sum, char *out, const uint8_t *residual);
+                          const td_byte_rows *rows, int64_t first, int64_t row, int count,
+                          int64_t column, int64_t n, const int32_t *sums, int64_t width,
+                          const int32_t *row_sums);
 
 #endif
