@@ -245,6 +245,20 @@ static void find_taps(const conv_job *j, const bench *b, const place *p, int slo
     taps[k] = b->outside; /* meets a weight of 0 where the depth is odd */
 }
 
+/* Do places p and the one before it meet no edge of the input along the last dim? Then the taps of
+ * one are those of the other, moved on. */
+static bool follows(const td_conv_geometry *g, const place *p) {
+    int64_t reach = (g->kernel[2] - 1) * g->dilation[2];
+    return p->index[2] > 0 && p->at[2] >= g->stride[2] && p->at[2] + reach < g->in[2] &&
+           g->o == g->c;
+}
+
+static void move_taps(const bench *b, int64_t by, int from, int slot) {
+    const uint8_t **to = b->taps + slot * b->step, **taps = b->taps + from * b->step;
+    for (int64_t k = 0; k < b->step; k++)
+        to[k] = taps[k] == b->outside ? taps[k] : taps[k] + by;
+}
+
 /* A tile of places whose taps lie on the bench, the first of them `row`. */
 static void run_tile(const conv_job *j, const td_qpack_parts *packed, const bench *b, int64_t row,
                      int count) {
@@ -255,14 +269,15 @@ static void run_tile(const conv_job *j, const td_qpack_parts *packed, const benc
         .out = p->out->data, .out_step = o, .residual = p->residual ? p->residual->data : NULL};
     int32_t sums[TD_TILE_ROWS * WIDTH];
     for (int64_t c = 0; c < o; c += WIDTH) {
-        for (int r = 0; r < count; r++)
-            td_cpu->quantized->depthwise(
-                &(td_depthwise_row){.taps = b->taps + r * b->step,
-                                    .pairs = parts_of(packed->head->depth, 2),
-                                    .from = c,
-                                    .n = at_most(o - c, WIDTH),
-                                    .weights = packed->pairs,
-                                    .sums = sums + r * WIDTH});
+        td_cpu->quantized->depthwise(&(td_depthwise_tile){.taps = b->taps,
+                                                          .step = b->step,
+                                                          .pairs = parts_of(packed->head->depth, 2),
+                                                          .from = c,
+                                                          .n = at_most(o - c, WIDTH),
+                                                          .width = WIDTH,
+                                                          .rows = count,
+                                                          .weights = packed->pairs,
+                                                          .sums = sums});
         td_byte_sums_deliver(&j->product, packed, &rows, 0, row, count, c, at_most(o - c, WIDTH),
                              sums, WIDTH, NULL);
     }
@@ -274,11 +289,16 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
     const td_qpack_parts packed = td_byte_pack(j->plan->packed, 0);
     const bench b = open_bench(j, packed.head->depth, j->scratch + worker * j->room);
     place p = find_place(j->g, begin);
-    for (int64_t row = begin; row < end; row += TD_TILE_ROWS) {
-        int count = (int)at_most(end - row, TD_TILE_ROWS);
-        for (int r = 0; r < count; r++, advance(j->g, &p))
-            find_taps(j, &b, &p, r);
-        run_tile(j, &packed, &b, row, count);
+    int slot = 0;
+    for (int64_t row = begin; row < end; row++, advance(j->g, &p)) {
+        if (row > begin && follows(j->g, &p))
+            move_taps(&b, j->g->stride[2] * j->g->c, slot ? slot - 1 : TD_TILE_ROWS - 1, slot);
+        else
+            find_taps(j, &b, &p, slot);
+        slot = slot + 1 == TD_TILE_ROWS || row + 1 == end ? 0 : slot + 1;
+        if (slot == 0)
+            run_tile(j, &packed, &b, row - (row - begin) % TD_TILE_ROWS,
+                     (int)((row - begin) % TD_TILE_ROWS) + 1);
     }
 }
 

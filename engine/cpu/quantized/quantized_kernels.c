@@ -317,63 +317,93 @@ DEFINE_RESCALE(rescale_u8, uint8_t)
 
 #if defined(TD_ISA_avx512)
 /* Pairs of bytes of 16 channels, side by side, as 16 bits. */
-static inline __m512i interleave(const uint8_t *a, const uint8_t *b) {
-    __m128i x = _mm_loadu_si128((const void *)a), y = _mm_loadu_si128((const void *)b);
-    __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_unpacklo_epi8(x, y)),
-                                           _mm_unpackhi_epi8(x, y), 1);
-    return _mm512_cvtepu8_epi16(both);
+static inline __m512i load_pairs(const uint8_t *a, const uint8_t *b) {
+    __m512i x = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)a));
+    __m512i y = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)b));
+    return _mm512_or_si512(x, _mm512_slli_epi32(y, 16));
 }
 
-static inline void depthwise_panel(const td_depthwise_row *d, int64_t at, const int16_t *w) {
-    const int64_t from = d->from + at;
-    __m512i sums = _mm512_setzero_si512();
-    for (int64_t k = 0; k < d->pairs; k++, w += 2 * COLUMNS)
-        sums = _mm512_add_epi32(
-            sums, _mm512_madd_epi16(interleave(d->taps[2 * k] + from, d->taps[2 * k + 1] + from),
-                                    _mm512_load_si512(w)));
-    _mm512_storeu_si512(d->sums + at, sums);
+/* A panel of ROWS rows from `row` on, whose first channel is `at` behind the tile's. */
+static inline __attribute__((always_inline)) void
+depthwise_panel(const td_depthwise_tile *t, int row, const int rows, int64_t at, const int16_t *w) {
+    const uint8_t *const *taps = t->taps + row * t->step;
+    const int64_t from = t->from + at, step = t->step;
+    __m512i sums[TD_TILE_ROWS];
+    for (int r = 0; r < rows; r++)
+        sums[r] = _mm512_setzero_si512();
+    for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
+        __m512i weights = _mm512_load_si512(w);
+        _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = _mm512_add_epi32(
+            sums[r], _mm512_madd_epi16(load_pairs(taps[r * step + 2 * k] + from,
+                                                  taps[r * step + 2 * k + 1] + from),
+                                       weights));
+    }
+    for (int r = 0; r < rows; r++)
+        _mm512_storeu_si512(t->sums + (row + r) * t->width + at, sums[r]);
 }
 #elif defined(TD_ISA_avx2)
-static inline void depthwise_panel(const td_depthwise_row *d, int64_t at, const int16_t *w) {
-    const int64_t from = d->from + at;
-    __m256i low = _mm256_setzero_si256(), high = low;
-    for (int64_t k = 0; k < d->pairs; k++, w += 2 * COLUMNS) {
-        __m128i x = _mm_loadu_si128((const void *)(d->taps[2 * k] + from));
-        __m128i y = _mm_loadu_si128((const void *)(d->taps[2 * k + 1] + from));
-        __m256i first = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(x, y));
-        __m256i second = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(x, y));
-        low = _mm256_add_epi32(low, _mm256_madd_epi16(first, _mm256_load_si256((const void *)w)));
-        high = _mm256_add_epi32(
-            high, _mm256_madd_epi16(second, _mm256_load_si256((const void *)(w + COLUMNS))));
+static inline __m256i load_pairs(const uint8_t *a, const uint8_t *b) {
+    __m256i x = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)a));
+    __m256i y = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)b));
+    return _mm256_or_si256(x, _mm256_slli_epi32(y, 16));
+}
+
+static inline __attribute__((always_inline)) void
+depthwise_panel(const td_depthwise_tile *t, int row, const int rows, int64_t at, const int16_t *w) {
+    const uint8_t *const *taps = t->taps + row * t->step;
+    const int64_t from = t->from + at, step = t->step;
+    __m256i low[TD_TILE_ROWS], high[TD_TILE_ROWS];
+    for (int r = 0; r < rows; r++)
+        low[r] = high[r] = _mm256_setzero_si256();
+    for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
+        __m256i first = _mm256_load_si256((const void *)w);
+        __m256i second = _mm256_load_si256((const void *)(w + COLUMNS));
+        _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) {
+            const uint8_t *x = taps[r * step + 2 * k] + from;
+            const uint8_t *y = taps[r * step + 2 * k + 1] + from;
+            low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(load_pairs(x, y), first));
+            high[r] = _mm256_add_epi32(
+                high[r], _mm256_madd_epi16(load_pairs(x + COLUMNS / 2, y + COLUMNS / 2), second));
+        }
     }
-    _mm256_storeu_si256((void *)(d->sums + at), low);
-    _mm256_storeu_si256((void *)(d->sums + at + COLUMNS / 2), high);
+    for (int r = 0; r < rows; r++) {
+        int32_t *sums = t->sums + (row + r) * t->width + at;
+        _mm256_storeu_si256((void *)sums, low[r]);
+        _mm256_storeu_si256((void *)(sums + COLUMNS / 2), high[r]);
+    }
 }
 #endif
 
-/* n channels of a panel, the first of them `at` behind the row's. */
-static void depthwise_part(const td_depthwise_row *d, int64_t at, int64_t n, const int16_t *w) {
-    int32_t *restrict sums = d->sums + at;
-    const int64_t from = d->from + at;
+/* n channels of a panel, the first of them `at` behind the tile's, of one row. */
+static void depthwise_part(const td_depthwise_tile *t, int row, int64_t at, int64_t n,
+                           const int16_t *w) {
+    const uint8_t *const *taps = t->taps + row * t->step;
+    int32_t *restrict sums = t->sums + row * t->width + at;
+    const int64_t from = t->from + at;
     memset(sums, 0, sizeof *sums * (size_t)n);
-    for (int64_t k = 0; k < d->pairs; k++, w += 2 * COLUMNS) {
-        const uint8_t *restrict x = d->taps[2 * k] + from, *restrict y = d->taps[2 * k + 1] + from;
+    for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
+        const uint8_t *restrict x = taps[2 * k] + from, *restrict y = taps[2 * k + 1] + from;
         for (int64_t c = 0; c < n; c++)
             sums[c] += x[c] * w[2 * c] + y[c] * w[2 * c + 1];
     }
 }
 
-static void depthwise(const td_depthwise_row *d) {
-    const int16_t *w = d->weights + d->from * d->pairs * 2;
-    int64_t at = 0;
-    for (; at + COLUMNS <= d->n; at += COLUMNS, w += d->pairs * 2 * COLUMNS)
+static void depthwise(const td_depthwise_tile *t) {
+    const int16_t *w = t->weights + t->from * t->pairs * 2;
+    for (int64_t at = 0; at < t->n; at += COLUMNS, w += t->pairs * 2 * COLUMNS) {
+        int64_t n = t->n - at < COLUMNS ? t->n - at : COLUMNS;
+        int row = 0;
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
-        depthwise_panel(d, at, w);
-#else
-        depthwise_part(d, at, COLUMNS, w);
+        if (n == COLUMNS && t->rows == TD_TILE_ROWS) {
+            depthwise_panel(t, 0, TD_TILE_ROWS, at, w);
+            continue;
+        }
+        for (; n == COLUMNS && row < t->rows; row++)
+            depthwise_panel(t, row, 1, at, w);
 #endif
-    if (at < d->n)
-        depthwise_part(d, at, d->n - at, w);
+        for (; row < t->rows; row++)
+            depthwise_part(t, row, at, n, w);
+    }
 }
 
 /* ---- element by element ---- */

@@ -31,16 +31,17 @@ typedef struct td_byte_tile {
 } td_byte_tile;
 typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
 
-/* sums[c] of n channels from `from` on, a multiple of 16 = the pairs of bytes taps[2k][from + c],
- * taps[2k + 1][from + c] times their weights: those of a depthwise pack
- * (ops/plan/quantized_pack.h). */
-typedef struct td_depthwise_row {
+/* Rows of sums, `width` apart, of n channels from `from` on, a multiple of 16: those of the pairs
+ * of bytes taps[2k][from + c], taps[2k + 1][from + c] times their weights, which are those of a
+ * depthwise pack (ops/plan/quantized_pack.h). Each row has its taps, `step` pointers apart. */
+typedef struct td_depthwise_tile {
     const uint8_t *const *taps;
-    int64_t pairs, from, n;
+    int64_t step, pairs, from, n, width;
+    int rows; /* at most a tile's */
     const int16_t *weights;
     int32_t *sums;
-} td_depthwise_row;
-typedef void (*td_depthwise_fn)(const td_depthwise_row *row);
+} td_depthwise_tile;
+typedef void (*td_depthwise_fn)(const td_depthwise_tile *tile);
 
 /* Bytes of a and b to out, as td_quantized_binary_plan says. */
 typedef struct td_combine_line {
