@@ -74,60 +74,66 @@ static const uint8_t *find_line(const conv_job *j, const place *p, int64_t a, in
 
 /* ---- products ---- */
 
-enum { CHUNK = 32 }; /* bytes that are copied at once: a block has as many behind it */
+enum { CHUNK = 32 }; /* bytes that are copied at once: a row has as many behind it */
 
-/* n bytes, and perhaps as many more as fill a chunk, where `from` has them: x ends at `end`. */
-static inline void copy_bytes(uint8_t *to, const uint8_t *from, int64_t n, const uint8_t *end) {
-    if (end - from < (n + CHUNK - 1) / CHUNK * CHUNK) {
-        memcpy(to, from, (size_t)n);
-        return;
-    }
+/* n bytes, and perhaps as many more as fill a chunk. */
+static inline void copy_chunks(uint8_t *to, const uint8_t *from, int64_t n) {
     for (int64_t k = 0; k < n; k += CHUNK)
         memcpy(to + k, from + k, CHUNK);
 }
 
 /* What a line of the kernel meets, `channels` from each place: bytes from a line of the input. */
-static inline void gather_line(const conv_job *j, const uint8_t *line, int64_t at, int zero,
-                               uint8_t *to) {
+static void gather_line(const conv_job *j, const uint8_t *line, int64_t at, uint8_t *to) {
     const td_conv_geometry *g = j->g;
-    int64_t width = j->channels, n = g->kernel[2];
-    if (!line) {
-        memset(to, zero, (size_t)(n * width));
-        return;
-    }
-    if (g->dilation[2] == 1 && width == g->c) {
-        int64_t first = at < 0 ? at_most(-at, n) : 0, last = at_most(g->in[2] - at, n);
-        last = last > first ? last : first;
-        if (first > 0)
-            memset(to, zero, (size_t)(first * width));
-        copy_bytes(to + first * width, line + (at + first) * width, (last - first) * width, j->end);
-        if (last < n)
-            memset(to + last * width, zero, (size_t)((n - last) * width));
-        return;
-    }
-    for (int64_t k = 0; k < n; k++, at += g->dilation[2], to += width)
+    size_t width = (size_t)j->channels;
+    for (int64_t k = 0; k < g->kernel[2]; k++, at += g->dilation[2], to += width)
         if (at < 0 || at >= g->in[2])
-            memset(to, zero, (size_t)width);
+            memset(to, j->plan->to.x_zero_point, width);
         else
-            copy_bytes(to, line + at * g->c, width, j->end);
+            memcpy(to, line + at * g->c, width);
 }
 
-/* The rows of a block, of one group's channels from `channel` on. */
+/* The same for `count` places of a line of the result, the first of which meets place `at`. Where
+ * the kernel meets neighbours that lie together, it is as many copies as there are places. */
+static void gather_places(const conv_job *j, const uint8_t *line, int64_t at, int64_t count,
+                          uint8_t *to) {
+    const td_conv_geometry *g = j->g;
+    const int64_t n = g->kernel[2] * j->channels, stride = g->stride[2];
+    const int64_t reach = (g->kernel[2] - 1) * g->dilation[2];
+    const bool together = (g->dilation[2] == 1 && j->channels == g->c) || g->kernel[2] == 1;
+    int64_t k = 0;
+    if (!line) {
+        for (; k < count; k++, to += j->step)
+            memset(to, j->plan->to.x_zero_point, (size_t)n);
+        return;
+    }
+    for (; k < count && (at < 0 || !together); k++, at += stride, to += j->step)
+        gather_line(j, line, at, to);
+    const uint8_t *from = line + at * g->c;
+    for (; k < count && at + reach < g->in[2] && j->end - from >= n + CHUNK;
+         k++, at += stride, from += stride * g->c, to += j->step)
+        copy_chunks(to, from, n);
+    for (; k < count; k++, at += stride, to += j->step)
+        gather_line(j, line, at, to);
+}
+
+/* The rows of a block, of one group's channels from `channel` on: those of a line of the result at
+ * a time. What chunks have written behind a part, the next part overwrites. */
 static void gather_rows(const conv_job *j, int64_t row, int64_t count, int64_t channel,
                         uint8_t *to) {
     const td_conv_geometry *g = j->g;
     int64_t across = g->kernel[2] * j->channels, depth = td_conv_places(g->kernel) * j->channels;
-    place p = find_place(g, row);
-    for (; count > 0; count--, to += j->step, advance(g, &p)) {
+    for (int64_t end = row + count, n; row < end; row += n, to += n * j->step) {
+        const place p = find_place(g, row);
         uint8_t *part = to;
+        n = at_most(end - row, g->out[2] - p.index[2]);
         for (int64_t a = 0; a < g->kernel[0]; a++)
             for (int64_t b = 0; b < g->kernel[1]; b++, part += across) {
                 const uint8_t *line = find_line(j, &p, a, b);
-                gather_line(j, line ? line + channel : NULL, p.at[2], j->plan->to.x_zero_point,
-                            part);
+                gather_places(j, line ? line + channel : NULL, p.at[2], n, part);
             }
-        for (int64_t k = depth; k < j->step; k++)
-            to[k] = 0;
+        for (int64_t k = 0; k < n; k++)
+            memset(to + k * j->step + depth, 0, TD_QPACK_FOUR);
     }
 }
 
@@ -169,12 +175,11 @@ static bool is_direct(const td_conv_geometry *g) {
 static td_status run_products(conv_job *j, int threads) {
     const td_qpack *head = j->plan->packed->data;
     const int64_t packs = td_qpack_count(j->plan->packed);
-    int64_t tiles = at_most(BLOCK_BYTES, MOST_ROWS * head->groups * TD_QPACK_FOUR) /
-                    (head->groups * TD_QPACK_FOUR * TD_TILE_ROWS);
-    j->step = head->groups * TD_QPACK_FOUR;
-    j->block = (tiles > 1 ? tiles : 1) * TD_TILE_ROWS;
     j->direct = is_direct(j->g);
-    j->room = j->direct ? 0 : j->block * j->step + CHUNK;
+    j->step = head->groups * TD_QPACK_FOUR + (j->direct ? 0 : CHUNK);
+    int64_t tiles = at_most(BLOCK_BYTES, MOST_ROWS * j->step) / (j->step * TD_TILE_ROWS);
+    j->block = (tiles > 1 ? tiles : 1) * TD_TILE_ROWS;
+    j->room = j->direct ? 0 : j->block * j->step;
     int64_t blocks = parts_of(j->rows, j->block) * packs;
     int64_t most = parts_of(head->panels, TD_TILE_PANELS);
     int64_t wanted = threads > 1 ? parts_of((int64_t)threads * PARTS_BY_THREAD, blocks) : 1;

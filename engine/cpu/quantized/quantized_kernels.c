@@ -341,6 +341,40 @@ depthwise_panel(const td_depthwise_tile *t, int row, const int rows, int64_t at,
     for (int r = 0; r < rows; r++)
         _mm512_storeu_si512(t->sums + (row + r) * t->width + at, sums[r]);
 }
+
+/* Two panels of a whole tile at once: 32 channels are widened and paired in fewer steps, which
+ * leaves them in an order of their own, in which the weights are put too. */
+static void depthwise_panels(const td_depthwise_tile *t, int64_t at, const int16_t *w) {
+    const __m512i first =
+        _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(4));
+    const __m512i back = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+    const int64_t from = t->from + at, step = t->step, apart = t->pairs * 2 * COLUMNS;
+    __m512i low[TD_TILE_ROWS], high[TD_TILE_ROWS];
+    for (int r = 0; r < TD_TILE_ROWS; r++)
+        low[r] = high[r] = _mm512_setzero_si512();
+    for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
+        __m512i w0 = _mm512_load_si512(w), w1 = _mm512_load_si512(w + apart);
+        __m512i low_weights = _mm512_permutex2var_epi32(w0, first, w1);
+        __m512i high_weights = _mm512_permutex2var_epi32(w0, second, w1);
+        _Pragma("GCC unroll 8") for (int r = 0; r < TD_TILE_ROWS; r++) {
+            const uint8_t *const *taps = t->taps + r * step + 2 * k;
+            __m512i x = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(taps[0] + from)));
+            __m512i y = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(taps[1] + from)));
+            low[r] = _mm512_add_epi32(low[r],
+                                      _mm512_madd_epi16(_mm512_unpacklo_epi16(x, y), low_weights));
+            high[r] = _mm512_add_epi32(
+                high[r], _mm512_madd_epi16(_mm512_unpackhi_epi16(x, y), high_weights));
+        }
+    }
+    for (int r = 0; r < TD_TILE_ROWS; r++) {
+        int32_t *sums = t->sums + r * t->width + at;
+        _mm512_storeu_si512(sums, _mm512_permutex2var_epi32(low[r], back, high[r]));
+        _mm512_storeu_si512(sums + COLUMNS,
+                            _mm512_permutex2var_epi32(
+                                low[r], _mm512_add_epi32(back, _mm512_set1_epi32(8)), high[r]));
+    }
+}
 #elif defined(TD_ISA_avx2)
 static inline __m256i load_pairs(const uint8_t *a, const uint8_t *b) {
     __m256i x = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)a));
@@ -393,6 +427,14 @@ static void depthwise(const td_depthwise_tile *t) {
     for (int64_t at = 0; at < t->n; at += COLUMNS, w += t->pairs * 2 * COLUMNS) {
         int64_t n = t->n - at < COLUMNS ? t->n - at : COLUMNS;
         int row = 0;
+#if defined(TD_ISA_avx512)
+        if (t->n - at >= 2 * COLUMNS && t->rows == TD_TILE_ROWS) {
+            depthwise_panels(t, at, w);
+            at += COLUMNS;
+            w += t->pairs * 2 * COLUMNS;
+            continue;
+        }
+#endif
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
         if (n == COLUMNS && t->rows == TD_TILE_ROWS) {
             depthwise_panel(t, 0, TD_TILE_ROWS, at, w);
