@@ -82,15 +82,26 @@ static inline void copy_chunks(uint8_t *to, const uint8_t *from, int64_t n) {
         memcpy(to + k, from + k, CHUNK);
 }
 
-/* What a line of the kernel meets, `channels` from each place: bytes from a line of the input. */
-static void gather_line(const conv_job *j, const uint8_t *line, int64_t at, uint8_t *to) {
+/* What a line of the kernel meets, `channels` from each place: bytes from a line of the input;
+ * `together` where neighbours of the kernel meet neighbours that lie together. */
+static void gather_line(const conv_job *j, const uint8_t *line, int64_t at, bool together,
+                        uint8_t *to) {
     const td_conv_geometry *g = j->g;
-    size_t width = (size_t)j->channels;
-    for (int64_t k = 0; k < g->kernel[2]; k++, at += g->dilation[2], to += width)
+    const int zero = j->plan->to.x_zero_point;
+    int64_t width = j->channels, n = g->kernel[2];
+    if (together) {
+        int64_t first = at < 0 ? at_most(-at, n) : 0, last = at_most(g->in[2] - at, n);
+        last = last > first ? last : first;
+        memset(to, zero, (size_t)(first * width));
+        memcpy(to + first * width, line + (at + first) * g->c, (size_t)((last - first) * width));
+        memset(to + last * width, zero, (size_t)((n - last) * width));
+        return;
+    }
+    for (int64_t k = 0; k < n; k++, at += g->dilation[2], to += width)
         if (at < 0 || at >= g->in[2])
-            memset(to, j->plan->to.x_zero_point, width);
+            memset(to, zero, (size_t)width);
         else
-            memcpy(to, line + at * g->c, width);
+            memcpy(to, line + at * g->c, (size_t)width);
 }
 
 /* The same for `count` places of a line of the result, the first of which meets place `at`. Where
@@ -108,13 +119,13 @@ static void gather_places(const conv_job *j, const uint8_t *line, int64_t at, in
         return;
     }
     for (; k < count && (at < 0 || !together); k++, at += stride, to += j->step)
-        gather_line(j, line, at, to);
+        gather_line(j, line, at, together, to);
     const uint8_t *from = line + at * g->c;
     for (; k < count && at + reach < g->in[2] && j->end - from >= n + CHUNK;
          k++, at += stride, from += stride * g->c, to += j->step)
         copy_chunks(to, from, n);
     for (; k < count; k++, at += stride, to += j->step)
-        gather_line(j, line, at, to);
+        gather_line(j, line, at, together, to);
 }
 
 /* The rows of a block, of one group's channels from `channel` on: those of a line of the result at
