@@ -124,6 +124,10 @@ td_status td_quantized_average(td_call *call) {
     for (int k = 0; k < call->op->nparams; k++)
         args[k] = k ? call->args[k] : TD_T(y);
     TD_TRY(td_op_call(&floats));
+    if (floats.out[0]->dtype != TD_F32) {
+        status = td_fail(TD_ETYPE, "a quantized result has no other dtype: give x:dequantize()");
+        goto done;
+    }
     TD_TRY(td_quantize_ints(floats.out[0], 1, q->zero_point, (td_dtype)x->dtype, &ints));
     status = td_quantized_new(ints, q->scale, q->zero_point, &call->out[0]);
 done:
@@ -138,9 +142,17 @@ td_status td_quantized_relu(td_call *call) {
     td_tensor *x = call->args[0].tensor, *ints = NULL;
     const td_quantized *q = td_quantized_of(x);
     td_status status = check_whole(x);
+    if (status == TD_OK && call->ngiven && !call->inplace)
+        status = td_fail(TD_ETYPE, "a quantized result can't go into out=");
     if (status)
         return status;
     TD_TRY(TD_APPLY(&ints, clamp_min, TD_T(q->ints), TD_I(q->zero_point)));
+    if (call->inplace) {
+        TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(q->ints), TD_T(ints)));
+        td_tensor_bump_version(x);
+        call->out[0] = td_retain(x);
+        goto done;
+    }
     status = td_quantized_new(ints, q->scale, q->zero_point, &call->out[0]);
 done:
     td_release(ints);

@@ -201,6 +201,31 @@ local function conv(quantized, nn, n)
     end
 end
 
+-- ---- functions ----
+
+-- What the layers do, with a weight that is packed in each call.
+local function functions(quantized)
+    local F = {}
+    local declare = tide._function
+    F.linear = declare("linear(Tensor input, Tensor weight, Tensor? bias=nil, number scale=1, int zero_point=0) -> Tensor",
+        "x W^T + b of a quint8 x and a qint8 weight (out, in), as quint8. tide.nn.quantized.Linear packs its weight once.",
+        function(x, weight, bias, scale, point) return tide._quantized_linear(x, tide._quantized_pack(weight), bias, scale, point) end,
+        tide._doc(tide.linear).shapes)
+    for n = 1, 3 do
+        local name = string.format("conv%dd", n)
+        F[name] = declare(string.format("%s(Tensor input, Tensor weight, Tensor? bias=nil, int(1..)[%d] stride=%s, "
+            .. 'int(0..)[%d]|"same"|"valid" padding=%s, int(1..)[%d] dilation=%s, int(1..) groups=1, number scale=1, int zero_point=0) -> Tensor',
+            name, n, repeated(1, n), n, repeated(0, n), n, repeated(1, n)),
+            "Convolution of quint8 " .. INPUTS[n] .. " with a qint8 weight, as quint8. The layer of tide.nn.quantized packs its weight once.",
+            function(x, weight, bias, stride, padding, dilation, groups, scale, point)
+                local kernel = table.move(weight.shape, 3, weight:dim(), 1, {})
+                return tide._quantized_conv(x, tide._quantized_pack(weight, groups), bias, scale, point, kernel, stride, padding, dilation)
+            end, tide._doc(tide[name]).shapes)
+    end
+    quantized.functional = F
+    tide._document(F, "functional", "tide.nn.quantized.functional", "linear, conv1d, conv2d and conv3d of bytes, with weights that nothing keeps packed.")
+end
+
 -- ---- between layers ----
 
 local function between(quantized)
@@ -250,6 +275,7 @@ return function(nn)
         conv(quantized, nn, n)
     end
     between(quantized)
+    functions(quantized)
     quantized.class, dynamic.class = nil, nil
     quantized.dynamic = dynamic
     nn.quantized = quantized
