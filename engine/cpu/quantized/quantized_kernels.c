@@ -274,7 +274,8 @@ DEFINE_RESCALE(rescale_i8, int8_t)
 
 #if defined(TD_ISA_avx512)
 /* A panel of a tile in registers: what its columns have in common is read once. */
-static inline void rescale_panel(const td_rescale_tile *t, int64_t from, __mmask16 some) {
+static inline __attribute__((always_inline)) void
+rescale_panel(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
     const __m512i offsets = _mm512_maskz_loadu_epi32(some, t->offsets + from);
     const __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
     const __m512 factors = _mm512_maskz_loadu_ps(some, t->factors + from);
@@ -298,7 +299,12 @@ static inline void rescale_panel(const td_rescale_tile *t, int64_t from, __mmask
         }
         v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* max gives low for NaN */
         __m512i whole = _mm512_add_epi32(_mm512_cvtps_epi32(v), zero);
-        _mm512_mask_cvtepi32_storeu_epi8(t->out + r * t->out_step + from, some, whole);
+        __m128i narrow = _mm512_cvtepi32_epi8(whole);
+        char *out = t->out + r * t->out_step + from;
+        if (some == 0xffff) /* masked stores of bytes take many steps on some processors */
+            _mm_storeu_si128((void *)out, narrow);
+        else
+            _mm_mask_storeu_epi8(out, some, narrow);
     }
 }
 
