@@ -270,9 +270,11 @@ static bool follows(const td_conv_geometry *g, const place *p) {
 }
 
 static void move_taps(const bench *b, int64_t by, int from, int slot) {
-    const uint8_t **to = b->taps + slot * b->step, **taps = b->taps + from * b->step;
-    for (int64_t k = 0; k < b->step; k++)
-        to[k] = taps[k] == b->outside ? taps[k] : taps[k] + by;
+    const uint8_t *const *restrict taps = b->taps + from * b->step, *const outside = b->outside;
+    const uint8_t **restrict to = b->taps + slot * b->step;
+    const int64_t n = b->step;
+    for (int64_t k = 0; k < n; k++)
+        to[k] = taps[k] + (taps[k] == outside ? 0 : by);
 }
 
 /* A tile of places whose taps lie on the bench, the first of them `row`. */
