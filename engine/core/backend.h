@@ -52,7 +52,9 @@
  *   add_strided     adds to elements that a strided view names, overlapping or not
  *   quantize        floats as integers of a scale and a zero point
  *   quantized_pack, quantized_linear   weights of bytes in the order that their product reads them,
- *                   and that product with rows of bytes, rescaled */
+ *                   and that product with rows of bytes, rescaled
+ *   quantized_conv  convolutions of bytes with such weights
+ *   quantized_binary   sums and products of bytes, element by element */
 #define TD_BACKEND_WORK(X)                                                                         \
     X(pointwise, td_pointwise_plan, 0, 0) /* lists of its own */                                   \
     X(check, td_check_plan, 0, 0)         /* likewise */                                           \
@@ -95,7 +97,9 @@
     X(add_strided, td_add_strided_plan, 2, 1)                                                      \
     X(quantize, td_quantize_plan, 4, 1)                                                            \
     X(quantized_pack, td_quantized_pack_plan, 4, 1)                                                \
-    X(quantized_linear, td_quantized_linear_plan, 4, 1)
+    X(quantized_linear, td_quantized_linear_plan, 4, 1)                                            \
+    X(quantized_conv, td_quantized_conv_plan, 5, 1)                                                \
+    X(quantized_binary, td_quantized_binary_plan, 3, 1)
 
 #define TD_BACKEND_DECLARE(function, plan, ntensors, nwritten) struct plan;
 TD_BACKEND_WORK(TD_BACKEND_DECLARE)

@@ -507,6 +507,7 @@ tide._require("nn.parametrize")(nn, base)
 tide._require("nn.parametrizations")(nn)
 tide._require("nn.recurrent")(nn)
 tide._require("nn.quantized")(nn)
+tide._require("nn.qat").open(nn)
 
 -- A class's init writes fields as they are: into modules, and into no other table that it is given.
 local function guard(name, class)

@@ -1,13 +1,14 @@
 -- quantization.lua: tide.quantization: ranges of floats observed, floats rounded for training, and models whose
--- linear layers multiply bytes. What a quantized tensor is, the engine knows (engine/ops/quantized/README.md).
+-- layers multiply bytes. What a quantized tensor is, the engine knows (engine/ops/quantized/README.md).
 local tide = ...
 local quantization = {}
 
 tide._require("quantization.observers")(quantization)
 tide._require("quantization.fake")(quantization)
 tide._require("quantization.workflow")(quantization)
+tide._require("quantization.folding").open(quantization)
 
 tide._document(quantization, "quantization", "tide.quantization",
-    "Observers, fake quantization, and models in int8: quantize_dynamic, prepare, convert, report.")
+    "Observers, fake quantization, and models in int8: quantize_dynamic; fuse_modules, prepare, prepare_qat, convert; report.")
 
 return quantization

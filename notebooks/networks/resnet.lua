@@ -25,15 +25,17 @@ local BASIC_GROWTH <const>, BOTTLENECK_GROWTH <const> = 1, 4
 function Basic:init(from, width, stride)
     self.conv1 = conv(from, width, 3, stride)
     self.bn1 = nn.BatchNorm2d(width)
+    self.relu = nn.ReLU()
     self.conv2 = conv(width, width, 3)
     self.bn2 = nn.BatchNorm2d(width)
     self.downsample = shortcut(from, width * BASIC_GROWTH, stride)
+    self.sum = nn.quantized.FloatFunctional()
 end
 
 function Basic:forward(x)
-    local y = F.relu(self.bn1(self.conv1(x)))
+    local y = self.relu(self.bn1(self.conv1(x)))
     y = self.bn2(self.conv2(y))
-    return F.relu(y + (self.downsample and self.downsample(x) or x))
+    return self.sum:add_relu(y, self.downsample and self.downsample(x) or x)
 end
 
 local Bottleneck = nn.class "Bottleneck"
@@ -42,18 +44,21 @@ function Bottleneck:init(from, width, stride)
     local to = width * BOTTLENECK_GROWTH
     self.conv1 = conv(from, width, 1)
     self.bn1 = nn.BatchNorm2d(width)
+    self.relu1 = nn.ReLU()
     self.conv2 = conv(width, width, 3, stride)
     self.bn2 = nn.BatchNorm2d(width)
+    self.relu2 = nn.ReLU()
     self.conv3 = conv(width, to, 1)
     self.bn3 = nn.BatchNorm2d(to)
     self.downsample = shortcut(from, to, stride)
+    self.sum = nn.quantized.FloatFunctional()
 end
 
 function Bottleneck:forward(x)
-    local y = F.relu(self.bn1(self.conv1(x)))
-    y = F.relu(self.bn2(self.conv2(y)))
+    local y = self.relu1(self.bn1(self.conv1(x)))
+    y = self.relu2(self.bn2(self.conv2(y)))
     y = self.bn3(self.conv3(y))
-    return F.relu(y + (self.downsample and self.downsample(x) or x))
+    return self.sum:add_relu(y, self.downsample and self.downsample(x) or x)
 end
 
 -- Of each depth: the kind of block, by how much its last convolution is wider, blocks of the four stages.
@@ -72,6 +77,8 @@ function ResNet:init(depth, options)
     self.conv1 = nn.Conv2d(options.channels or 3, width, self.small and 3 or 7,
         { stride = self.small and 1 or 2, padding = self.small and 1 or 3, bias = false })
     self.bn1 = nn.BatchNorm2d(width)
+    self.relu = nn.ReLU()
+    self.quant, self.dequant = tide.quantization.QuantStub(), tide.quantization.DeQuantStub()
     local from = width
     for stage, count in ipairs(counts) do
         local to, blocks = width << (stage - 1), {}
@@ -91,12 +98,12 @@ end
 
 --- forward(x): scores of the classes, of images (n, channels, height, width).
 function ResNet:forward(x)
-    x = F.relu(self.bn1(self.conv1(x)))
+    x = self.relu(self.bn1(self.conv1(self.quant(x))))
     if not self.small then
         x = F.max_pool2d(x, 3, { stride = 2, padding = 1 })
     end
     x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-    return self.fc(x:mean { 3, 4 })
+    return self.dequant(self.fc(x:mean { 3, 4 }))
 end
 
 local resnet = {}
@@ -105,6 +112,30 @@ local resnet = {}
 --- weights; a small one begins with a 3 by 3 convolution and no pooling, for images of 32 by 32 and less.
 function resnet.new(depth, options)
     return ResNet(depth, options or {})
+end
+
+-- What becomes one layer of bytes.
+local JOINED <const> = {
+    [Basic] = { { "conv1", "bn1", "relu" }, { "conv2", "bn2" } },
+    [Bottleneck] = { { "conv1", "bn1", "relu1" }, { "conv2", "bn2", "relu2" }, { "conv3", "bn3" } },
+    [ResNet] = { { "conv1", "bn1", "relu" } },
+}
+
+--- fused(net, training): a copy of a network in evaluation whose convolutions have their norms and ReLUs in them, for
+--- tide.quantization.prepare; or (training) one for tide.quantization.prepare_qat.
+function resnet.fused(net, training)
+    local copy, parts = net:clone(), {}
+    for _, module in copy:named_modules() do
+        parts[#parts + 1] = module
+    end
+    for _, module in ipairs(parts) do
+        local lists = JOINED[getmetatable(module)]
+        local fuse = training and tide.quantization.fuse_modules_qat or tide.quantization.fuse_modules
+        if lists then
+            fuse(module, lists, true)
+        end
+    end
+    return copy
 end
 
 --- train(net, x, labels, {steps, batch, rate, seed, autocast}): the losses of SGD with momentum on random batches.

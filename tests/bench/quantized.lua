@@ -1,5 +1,5 @@
 -- quantized.lua: linear layers of bytes, 1024 by 1024, for 1, 16 and 256 rows: bytes in and out, floats in and out, and
--- float32. One thread; quantized.py has the same cases in PyTorch.
+-- float32; the convolutions of a ResNet-18 and depthwise ones of a MobileNet, of an image, bytes and float32. One thread; quantized.py has the same cases in PyTorch.
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 local bench = dofile(here .. "bench.lua")
 local one = { threads = 1 }
@@ -16,4 +16,24 @@ for _, rows in ipairs { 1, 16, 256 } do
     bench.case("linear_bytes_" .. rows, linear, { threads = 1, result = function() return linear():int_repr() end })
     bench.case("linear_dynamic_" .. rows, function() return tide._quantized_linear_dynamic(x, packed, bias) end, one)
     bench.case("linear_float32_" .. rows, function() return tide.linear(x, weight, bias) end, one)
+end
+
+-- channels, out, places, kernel, stride, groups
+local CONVS = { { 3, 64, 224, 7, 2 }, { 64, 64, 56, 3, 1 }, { 64, 128, 56, 3, 2 }, { 64, 128, 56, 1, 2 }, { 128, 128, 28, 3, 1 },
+    { 128, 256, 28, 3, 2 }, { 128, 256, 28, 1, 2 }, { 256, 256, 14, 3, 1 }, { 256, 512, 14, 3, 2 }, { 256, 512, 14, 1, 2 },
+    { 512, 512, 7, 3, 1 }, { 32, 32, 112, 3, 1, 32 }, { 144, 144, 56, 3, 2, 144 }, { 384, 384, 14, 3, 1, 384 } }
+
+for _, c in ipairs(CONVS) do
+    local channels, out, places, k, stride, groups = table.unpack(c)
+    groups, places = groups or 1, bench.size(places, 7)
+    local w, b = bench.uniform { out, channels // groups, k, k }, bench.uniform { out }
+    local x = bench.uniform { 1, channels, places, places }
+    local small = tide._quantized_pack(tide.quantize_per_channel(w, w:abs():amax { 2, 3, 4 }:double() / 127, tide.zeros(out):long(), 1, tide.qint8),
+        groups)
+    local bytes = tide.quantize_per_tensor(x, 1 / 127, 128, tide.quint8):contiguous { memory_format = "channels_last" }
+    local size, steps, pad = { k, k }, { stride, stride }, { k // 2, k // 2 }
+    local function conv() return tide._quantized_conv(bytes, small, b, 0.1, 128, size, steps, pad, { 1, 1 }) end
+    local name = ("%s_%d_%d_%d_%dx%d_s%d"):format(groups > 1 and "depthwise" or "conv", channels, out, places, k, k, stride)
+    bench.case(name .. "_bytes", conv, { threads = 1, result = function() return conv():int_repr() end })
+    bench.case(name .. "_float32", function() return tide.conv2d(x, w, b, steps, pad, { 1, 1 }, groups) end, one)
 end

@@ -24,3 +24,19 @@ for rows in (1, 16, 256):
                lambda q=integers: torch.ops.quantized.linear(q, packed, 0.5, 128).int_repr())
     bench.case(f"linear_dynamic_{rows}", lambda x=x: torch.ops.quantized.linear_dynamic(x, packed), 1)
     bench.case(f"linear_float32_{rows}", lambda x=x: torch.nn.functional.linear(x, weight, bias), 1)
+
+CONVS = [(3, 64, 224, 7, 2), (64, 64, 56, 3, 1), (64, 128, 56, 3, 2), (64, 128, 56, 1, 2), (128, 128, 28, 3, 1), (128, 256, 28, 3, 2),
+         (128, 256, 28, 1, 2), (256, 256, 14, 3, 1), (256, 512, 14, 3, 2), (256, 512, 14, 1, 2), (512, 512, 7, 3, 1), (32, 32, 112, 3, 1, 32),
+         (144, 144, 56, 3, 2, 144), (384, 384, 14, 3, 1, 384)]
+
+for channels, out, places, k, stride, *groups in CONVS:
+    groups, places = groups[0] if groups else 1, bench.size(places, 7)
+    w, b = bench.uniform((out, channels // groups, k, k)), bench.uniform((out,))
+    x = bench.uniform((1, channels, places, places))
+    q = torch.quantize_per_channel(w, w.abs().amax((1, 2, 3)).double() / 127, torch.zeros(out, dtype=torch.int64), 0, torch.qint8)
+    packed = torch.ops.quantized.conv2d_prepack(q, b, [stride, stride], [k // 2, k // 2], [1, 1], groups)
+    integers = torch.quantize_per_tensor(x, 1 / 127, 128, torch.quint8).contiguous(memory_format=torch.channels_last)
+    name = f"{'depthwise' if groups > 1 else 'conv'}_{channels}_{out}_{places}_{k}x{k}_s{stride}"
+    bench.case(f"{name}_bytes", lambda q=integers, p=packed: torch.ops.quantized.conv2d(q, p, 0.1, 128), 1,
+               lambda q=integers, p=packed: torch.ops.quantized.conv2d(q, p, 0.1, 128).int_repr())
+    bench.case(f"{name}_float32", lambda x=x, w=w, b=b, s=stride, k=k, g=groups: torch.nn.functional.conv2d(x, w, b, s, k // 2, 1, g), 1)

@@ -215,53 +215,269 @@ enum { ORDERED = 0 };
  * what wraps around on the way does no harm. Of as many columns as a tile has at most. */
 enum { MOST_COLUMNS = TD_TILE_PANELS * COLUMNS };
 
-static inline void centre(const td_rescale_line *l, float *restrict out) {
-    const int32_t *restrict sums = l->sums, *restrict column_sums = l->column_sums;
-    const int32_t *restrict zero_points = l->zero_points;
-    const uint32_t x_zero_point = (uint32_t)l->x_zero_point, row_sum = (uint32_t)l->row_sum;
-    const int64_t n = l->n;
+static inline void centre(const td_rescale_tile *t, int row, float *restrict out) {
+    const int32_t *restrict sums = t->sums + row * t->width, *restrict offsets = t->offsets;
+    const int32_t *restrict zero_points = t->zero_points;
+    const uint32_t row_sum = t->row_sums ? (uint32_t)t->row_sums[row] : 0;
+    const int64_t n = t->n;
     if (row_sum == 0)
         for (int64_t i = 0; i < n; i++)
-            out[i] = (float)(int32_t)((uint32_t)sums[i] - x_zero_point * (uint32_t)column_sums[i]);
+            out[i] = (float)(int32_t)((uint32_t)sums[i] - (uint32_t)offsets[i]);
     else
         for (int64_t i = 0; i < n; i++)
-            out[i] = (float)(int32_t)((uint32_t)sums[i] - x_zero_point * (uint32_t)column_sums[i] -
+            out[i] = (float)(int32_t)((uint32_t)sums[i] - (uint32_t)offsets[i] -
                                       (uint32_t)zero_points[i] * row_sum);
 }
 
-static void rescale_f32(const td_rescale_line *l) {
-    float sums[MOST_COLUMNS], *restrict out = l->out;
-    const float *restrict factors = l->factors, *restrict addends = l->addends;
-    const int64_t n = l->n;
-    centre(l, sums);
-    if (addends)
+static void rescale_f32(const td_rescale_tile *t) {
+    const float *restrict factors = t->factors, *restrict addends = t->addends;
+    const int64_t n = t->n;
+    for (int r = 0; r < t->rows; r++) {
+        float sums[MOST_COLUMNS], *restrict out = (float *)(void *)(t->out + r * t->out_step);
+        centre(t, r, sums);
         for (int64_t i = 0; i < n; i++)
             out[i] = sums[i] * factors[i] + addends[i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            out[i] = sums[i] * factors[i];
-    if (l->relu)
-        for (int64_t i = 0; i < n; i++)
-            out[i] = out[i] < 0 ? 0 : out[i];
+        if (t->relu)
+            for (int64_t i = 0; i < n; i++)
+                out[i] = out[i] < 0 ? 0 : out[i];
+    }
+}
+
+static inline void add_residual(const td_rescale_tile *t, int row, float *restrict sums) {
+    const uint8_t *restrict residual = t->residual + row * t->out_step;
+    const int32_t zero_point = t->residual_zero_point;
+    const float factor = t->residual_factor;
+    const int64_t n = t->n;
+    for (int64_t i = 0; i < n; i++)
+        sums[i] += (float)(residual[i] - zero_point) * factor;
 }
 
 #define DEFINE_RESCALE(NAME, T)                                                                    \
-    static void NAME(const td_rescale_line *l) {                                                   \
-        float sums[MOST_COLUMNS];                                                                  \
+    static void NAME(const td_rescale_tile *t) {                                                   \
+        const float *restrict factors = t->factors, *restrict addends = t->addends;                \
+        const int32_t zero_point = t->out_zero_point;                                              \
+        const float low = (float)(t->low - zero_point), high = (float)(t->high - zero_point);      \
+        const int64_t n = t->n;                                                                    \
+        for (int r = 0; r < t->rows; r++) {                                                        \
+            float sums[MOST_COLUMNS];                                                              \
+            T *restrict out = (T *)(t->out + r * t->out_step);                                     \
+            centre(t, r, sums);                                                                    \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                sums[i] = (sums[i] + addends[i]) * factors[i];                                     \
+            if (t->residual)                                                                       \
+                add_residual(t, r, sums);                                                          \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                out[i] = (T)(round_between(sums[i], low, high) + zero_point);                      \
+        }                                                                                          \
+    }
+DEFINE_RESCALE(rescale_i8, int8_t)
+
+#if defined(TD_ISA_avx512)
+/* A panel of a tile in registers: what its columns have in common is read once. */
+static inline __attribute__((always_inline)) void
+rescale_panel(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
+    const __m512i offsets = _mm512_maskz_loadu_epi32(some, t->offsets + from);
+    const __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
+    const __m512 factors = _mm512_maskz_loadu_ps(some, t->factors + from);
+    const __m512 addends = _mm512_maskz_loadu_ps(some, t->addends + from);
+    const __m512i zero = _mm512_set1_epi32(t->out_zero_point);
+    const __m512 low = _mm512_set1_ps((float)(t->low - t->out_zero_point));
+    const __m512 high = _mm512_set1_ps((float)(t->high - t->out_zero_point));
+    for (int r = 0; r < t->rows; r++) {
+        __m512i sums = _mm512_maskz_loadu_epi32(some, t->sums + r * t->width + from);
+        sums = _mm512_sub_epi32(sums, offsets);
+        if (t->row_sums)
+            sums = _mm512_sub_epi32(sums,
+                                    _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[r])));
+        __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), addends), factors);
+        if (t->residual) {
+            __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + r * t->out_step + from);
+            __m512i whole = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes),
+                                             _mm512_set1_epi32(t->residual_zero_point));
+            v = _mm512_add_ps(
+                v, _mm512_mul_ps(_mm512_cvtepi32_ps(whole), _mm512_set1_ps(t->residual_factor)));
+        }
+        v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* max gives low for NaN */
+        __m512i whole = _mm512_add_epi32(_mm512_cvtps_epi32(v), zero);
+        __m128i narrow = _mm512_cvtepi32_epi8(whole);
+        char *out = t->out + r * t->out_step + from;
+        if (some == 0xffff) /* masked stores of bytes take many steps on some processors */
+            _mm_storeu_si128((void *)out, narrow);
+        else
+            _mm_mask_storeu_epi8(out, some, narrow);
+    }
+}
+
+static void rescale_u8(const td_rescale_tile *t) {
+    int64_t from = 0;
+    for (; from + COLUMNS <= t->n; from += COLUMNS)
+        rescale_panel(t, from, (__mmask16)0xffff);
+    if (from < t->n)
+        rescale_panel(t, from, (__mmask16)((1u << (t->n - from)) - 1));
+}
+#else
+DEFINE_RESCALE(rescale_u8, uint8_t)
+#endif
+
+/* ---- depthwise ---- */
+
+#if defined(TD_ISA_avx512)
+/* Pairs of bytes of 16 channels, side by side, as 16 bits. */
+static inline __m512i load_pairs(const uint8_t *a, const uint8_t *b) {
+    __m512i x = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)a));
+    __m512i y = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)b));
+    return _mm512_or_si512(x, _mm512_slli_epi32(y, 16));
+}
+
+/* A panel of ROWS rows from `row` on, whose first channel is `at` behind the tile's. */
+static inline __attribute__((always_inline)) void
+depthwise_panel(const td_depthwise_tile *t, int row, const int rows, int64_t at, const int16_t *w) {
+    const uint8_t *const *taps = t->taps + row * t->step;
+    const int64_t from = t->from + at, step = t->step;
+    __m512i sums[TD_TILE_ROWS];
+    for (int r = 0; r < rows; r++)
+        sums[r] = _mm512_setzero_si512();
+    for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
+        __m512i weights = _mm512_load_si512(w);
+        _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = _mm512_add_epi32(
+            sums[r], _mm512_madd_epi16(load_pairs(taps[r * step + 2 * k] + from,
+                                                  taps[r * step + 2 * k + 1] + from),
+                                       weights));
+    }
+    for (int r = 0; r < rows; r++)
+        _mm512_storeu_si512(t->sums + (row + r) * t->width + at, sums[r]);
+}
+
+/* Two panels of a whole tile at once: 32 channels are widened and paired in fewer steps, which
+ * leaves them in an order of their own, in which the weights are put too. */
+static void depthwise_panels(const td_depthwise_tile *t, int64_t at, const int16_t *w) {
+    const __m512i first =
+        _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(4));
+    const __m512i back = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+    const int64_t from = t->from + at, step = t->step, apart = t->pairs * 2 * COLUMNS;
+    __m512i low[TD_TILE_ROWS], high[TD_TILE_ROWS];
+    for (int r = 0; r < TD_TILE_ROWS; r++)
+        low[r] = high[r] = _mm512_setzero_si512();
+    for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
+        __m512i w0 = _mm512_load_si512(w), w1 = _mm512_load_si512(w + apart);
+        __m512i low_weights = _mm512_permutex2var_epi32(w0, first, w1);
+        __m512i high_weights = _mm512_permutex2var_epi32(w0, second, w1);
+        _Pragma("GCC unroll 8") for (int r = 0; r < TD_TILE_ROWS; r++) {
+            const uint8_t *const *taps = t->taps + r * step + 2 * k;
+            __m512i x = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(taps[0] + from)));
+            __m512i y = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(taps[1] + from)));
+            low[r] = _mm512_add_epi32(low[r],
+                                      _mm512_madd_epi16(_mm512_unpacklo_epi16(x, y), low_weights));
+            high[r] = _mm512_add_epi32(
+                high[r], _mm512_madd_epi16(_mm512_unpackhi_epi16(x, y), high_weights));
+        }
+    }
+    for (int r = 0; r < TD_TILE_ROWS; r++) {
+        int32_t *sums = t->sums + r * t->width + at;
+        _mm512_storeu_si512(sums, _mm512_permutex2var_epi32(low[r], back, high[r]));
+        _mm512_storeu_si512(sums + COLUMNS,
+                            _mm512_permutex2var_epi32(
+                                low[r], _mm512_add_epi32(back, _mm512_set1_epi32(8)), high[r]));
+    }
+}
+#elif defined(TD_ISA_avx2)
+static inline __m256i load_pairs(const uint8_t *a, const uint8_t *b) {
+    __m256i x = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)a));
+    __m256i y = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)b));
+    return _mm256_or_si256(x, _mm256_slli_epi32(y, 16));
+}
+
+static inline __attribute__((always_inline)) void
+depthwise_panel(const td_depthwise_tile *t, int row, const int rows, int64_t at, const int16_t *w) {
+    const uint8_t *const *taps = t->taps + row * t->step;
+    const int64_t from = t->from + at, step = t->step;
+    __m256i low[TD_TILE_ROWS], high[TD_TILE_ROWS];
+    for (int r = 0; r < rows; r++)
+        low[r] = high[r] = _mm256_setzero_si256();
+    for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
+        __m256i first = _mm256_load_si256((const void *)w);
+        __m256i second = _mm256_load_si256((const void *)(w + COLUMNS));
+        _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) {
+            const uint8_t *x = taps[r * step + 2 * k] + from;
+            const uint8_t *y = taps[r * step + 2 * k + 1] + from;
+            low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(load_pairs(x, y), first));
+            high[r] = _mm256_add_epi32(
+                high[r], _mm256_madd_epi16(load_pairs(x + COLUMNS / 2, y + COLUMNS / 2), second));
+        }
+    }
+    for (int r = 0; r < rows; r++) {
+        int32_t *sums = t->sums + (row + r) * t->width + at;
+        _mm256_storeu_si256((void *)sums, low[r]);
+        _mm256_storeu_si256((void *)(sums + COLUMNS / 2), high[r]);
+    }
+}
+#endif
+
+/* n channels of a panel, the first of them `at` behind the tile's, of one row. */
+static void depthwise_part(const td_depthwise_tile *t, int row, int64_t at, int64_t n,
+                           const int16_t *w) {
+    const uint8_t *const *taps = t->taps + row * t->step;
+    int32_t *restrict sums = t->sums + row * t->width + at;
+    const int64_t from = t->from + at;
+    memset(sums, 0, sizeof *sums * (size_t)n);
+    for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
+        const uint8_t *restrict x = taps[2 * k] + from, *restrict y = taps[2 * k + 1] + from;
+        for (int64_t c = 0; c < n; c++)
+            sums[c] += x[c] * w[2 * c] + y[c] * w[2 * c + 1];
+    }
+}
+
+static void depthwise(const td_depthwise_tile *t) {
+    const int16_t *w = t->weights + t->from * t->pairs * 2;
+    for (int64_t at = 0; at < t->n; at += COLUMNS, w += t->pairs * 2 * COLUMNS) {
+        int64_t n = t->n - at < COLUMNS ? t->n - at : COLUMNS;
+        int row = 0;
+#if defined(TD_ISA_avx512)
+        if (t->n - at >= 2 * COLUMNS && t->rows == TD_TILE_ROWS) {
+            depthwise_panels(t, at, w);
+            at += COLUMNS;
+            w += t->pairs * 2 * COLUMNS;
+            continue;
+        }
+#endif
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+        if (n == COLUMNS && t->rows == TD_TILE_ROWS) {
+            depthwise_panel(t, 0, TD_TILE_ROWS, at, w);
+            continue;
+        }
+        for (; n == COLUMNS && row < t->rows; row++)
+            depthwise_panel(t, row, 1, at, w);
+#endif
+        for (; row < t->rows; row++)
+            depthwise_part(t, row, at, n, w);
+    }
+}
+
+/* ---- element by element ---- */
+
+#define DEFINE_COMBINE(NAME, T)                                                                    \
+    static void NAME(const td_combine_line *l) {                                                   \
+        const T *restrict a = l->a, *restrict b = l->b;                                            \
         T *restrict out = l->out;                                                                  \
-        const float *restrict factors = l->factors, *restrict addends = l->addends;                \
+        const float a_scale = l->a_scale, b_scale = l->b_scale, inverse = l->inverse;              \
+        const int32_t a_zero = l->a_zero_point, b_zero = l->b_zero_point;                          \
         const int32_t zero_point = l->out_zero_point;                                              \
         const float low = (float)(l->low - zero_point), high = (float)(l->high - zero_point);      \
         const int64_t n = l->n;                                                                    \
-        centre(l, sums);                                                                           \
-        if (addends)                                                                               \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                sums[i] += addends[i];                                                             \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            out[i] = (T)(round_between(sums[i] * factors[i], low, high) + zero_point);             \
+        if (l->multiply)                                                                           \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                float v = (float)(a[i] - a_zero) * a_scale * ((float)(b[i] - b_zero) * b_scale);   \
+                out[i] = (T)(round_between(v * inverse, low, high) + zero_point);                  \
+            }                                                                                      \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                float v = (float)(a[i] - a_zero) * a_scale + (float)(b[i] - b_zero) * b_scale;     \
+                out[i] = (T)(round_between(v * inverse, low, high) + zero_point);                  \
+            }                                                                                      \
     }
-DEFINE_RESCALE(rescale_u8, uint8_t)
-DEFINE_RESCALE(rescale_i8, int8_t)
+DEFINE_COMBINE(combine_u8, uint8_t)
+DEFINE_COMBINE(combine_i8, int8_t)
 
 /* ---- the table ---- */
 
@@ -273,4 +489,6 @@ const td_quantized_kernels TD_ISA_SYMBOL(td_quantized_kernels) = {
     .ordered = ORDERED,
     .rescale = {[TD_F32] = rescale_f32, [TD_U8] = rescale_u8, [TD_I8] = rescale_i8},
     .sum_bytes = sum_bytes,
+    .depthwise = depthwise,
+    .combine = {[TD_U8] = combine_u8, [TD_I8] = combine_i8},
 };

@@ -31,20 +31,49 @@ typedef struct td_byte_tile {
 } td_byte_tile;
 typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
 
-/* A row of sums of n columns, a tile's at most, into its result, as td_quantized_linear_plan says:
- * a float is sum * factor + addend, an integer (sum + addend) * factor rounded. */
-typedef struct td_rescale_line {
-    const int32_t *sums;
-    const int32_t *column_sums,
-        *zero_points;               /* by column; the first of weights less K zero points */
-    const float *factors, *addends; /* by column; NULL: nothing is added */
+/* Rows of sums, `width` apart, of n channels from `from` on, a multiple of 16: those of the pairs
+ * of bytes taps[2k][from + c], taps[2k + 1][from + c] times their weights, which are those of a
+ * depthwise pack (ops/plan/quantized_pack.h). Each row has its taps, `step` pointers apart. */
+typedef struct td_depthwise_tile {
+    const uint8_t *const *taps;
+    int64_t step, pairs, from, n, width;
+    int rows; /* at most a tile's */
+    const int16_t *weights;
+    int32_t *sums;
+} td_depthwise_tile;
+typedef void (*td_depthwise_fn)(const td_depthwise_tile *tile);
+
+/* Bytes of a and b to out, as td_quantized_binary_plan says. */
+typedef struct td_combine_line {
+    const void *a, *b;
     void *out;
     int64_t n;
-    int32_t row_sum; /* of x's bytes */
-    int32_t x_zero_point, out_zero_point, low, high;
+    float a_scale, b_scale, inverse;
+    int32_t a_zero_point, b_zero_point, out_zero_point, low, high;
+    bool multiply;
+} td_combine_line;
+typedef void (*td_combine_fn)(const td_combine_line *line);
+
+/* The sums of a tile, rows of n columns `width` apart, into their results, as
+ * td_quantized_linear_plan says: a float is (sum - offset) * factor + addend, an integer
+ * (sum - offset + addend) * factor rounded, with (residual - its zero point) * residual_factor
+ * added before. Columns' zero points times the sum of x's bytes in a row are taken off as well. */
+typedef struct td_rescale_tile {
+    const int32_t *sums,
+        *row_sums; /* row_sums: of x's bytes, by row; NULL: all zero points are 0 */
+    int rows;
+    int64_t width, n;
+    const int32_t *offsets,
+        *zero_points;               /* by column: x's zero point times weights less their own */
+    const float *factors, *addends; /* by column */
+    char *out;
+    const uint8_t *residual; /* of integers alone; NULL: none */
+    int64_t out_step;        /* bytes from row to row of out and residual */
+    int32_t out_zero_point, low, high, residual_zero_point;
+    float residual_factor;
     bool relu;
-} td_rescale_line;
-typedef void (*td_rescale_fn)(const td_rescale_line *line);
+} td_rescale_tile;
+typedef void (*td_rescale_fn)(const td_rescale_tile *tile);
 
 enum { TD_TILE_ROWS = 6, TD_TILE_PANELS = 4 };
 
@@ -55,6 +84,8 @@ typedef struct td_quantized_kernels {
     bool ordered;              /* `tile` reads groups in the panels' order, safe ones first */
     td_rescale_fn rescale[TD_DTYPE_COUNT]; /* to float32, uint8, int8 */
     int32_t (*sum_bytes)(const uint8_t *x, int64_t n);
+    td_depthwise_fn depthwise;
+    td_combine_fn combine[TD_DTYPE_COUNT]; /* uint8, int8 */
 } td_quantized_kernels;
 
 #endif

@@ -601,12 +601,13 @@ typedef struct td_quantize_plan {
     int32_t low, high;
 } td_quantize_plan;
 
-/* out (uint8, as many as td_qpack_bytes says) = weight (int8, rows by depth, row-major) in the
- * order of ops/plan/quantized_pack.h, with the scale (float32) and the zero point (int32) of each
- * of its rows. */
+/* out (uint8, `packs` times as many as td_qpack_bytes says) = weight (int8, rows by depth,
+ * row-major) in the order of ops/plan/quantized_pack.h, with the scale (float32) and the zero point
+ * (int32) of each of its rows. Each pack has as many rows. */
 typedef struct td_quantized_pack_plan {
     TD_PLAN_HEAD(4, *out, *weight, *scales, *zero_points);
-    int64_t rows, depth;
+    int64_t rows, depth, packs;
+    bool depthwise;
 } td_quantized_pack_plan;
 
 /* What becomes of the sums of a product of bytes. */
@@ -615,6 +616,8 @@ typedef struct td_requantization {
     int32_t x_zero_point, out_zero_point;
     int32_t low, high; /* what an integer may be; low is the zero point under `relu` */
     bool relu;
+    float residual_scale; /* of what is added to the result before it is rounded, of integers */
+    int32_t residual_zero_point;
 } td_requantization;
 
 /* out (rows by columns) = x (uint8, rows by depth) times packed weights, plus bias (float32, by
@@ -628,5 +631,27 @@ typedef struct td_quantized_linear_plan {
     int64_t rows, columns, depth;
     td_requantization to;
 } td_quantized_linear_plan;
+
+/* out (uint8) = convolution of x (uint8) with packed weights, plus bias (float32, by output
+ * channel; NULL: none), rounded as a linear product is, and plus residual (uint8, of out's shape;
+ * NULL: none) before the rounding:
+ *   clamp(rint((sum + bias / (x_scale * scale)) * m +
+ *              (residual - its zero point) * (residual_scale / out_scale)) + zero point, low, high)
+ * x, out and residual lie channels last; places around x are its zero point. */
+typedef struct td_quantized_conv_plan {
+    TD_PLAN_HEAD(5, *out, *x, *packed, *bias, *residual);
+    td_conv_geometry geometry;
+    td_requantization to;
+} td_quantized_conv_plan;
+
+/* out = a + b or (`multiply`) a * b of the floats that uint8 or int8 of scales and zero points
+ * stand for, as integers of out's: clamp(rint(value * (1 / out_scale)) + zero point, low, high),
+ * all of it in float32. All are of one shape and lie the same way without gaps. */
+typedef struct td_quantized_binary_plan {
+    TD_PLAN_HEAD(3, *out, *a, *b);
+    float a_scale, b_scale, out_scale;
+    int32_t a_zero_point, b_zero_point, out_zero_point, low, high;
+    bool multiply;
+} td_quantized_binary_plan;
 
 #endif

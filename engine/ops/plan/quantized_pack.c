@@ -14,45 +14,61 @@ static int64_t parts_of(int64_t n, int64_t size) {
 /* The parts by their distance from the header, the end of all as the last. */
 enum { SCALES, ZERO_POINTS, SUMS, SAFE, ORDER, WEIGHTS, END, PARTS };
 
-static void place(int64_t columns, int64_t depth, int64_t *at) {
-    int64_t panels = parts_of(columns, TD_QPACK_COLUMNS), groups = parts_of(depth, TD_QPACK_FOUR);
-    int64_t by_column = panels * TD_QPACK_COLUMNS * (int64_t)sizeof(int32_t);
+static void place(td_qpack_shape s, int64_t *at) {
+    int64_t panels = parts_of(s.columns, TD_QPACK_COLUMNS), across = panels * TD_QPACK_COLUMNS;
+    int64_t groups = s.depthwise ? 0 : parts_of(s.depth, TD_QPACK_FOUR);
+    int64_t by_column = across * (int64_t)sizeof(int32_t);
+    int64_t pairs = parts_of(s.depth, 2) * 2 * across * (int64_t)sizeof(int16_t);
     at[SCALES] = aligned(sizeof(td_qpack));
     at[ZERO_POINTS] = at[SCALES] + aligned(by_column);
     at[SUMS] = at[ZERO_POINTS] + aligned(by_column);
     at[SAFE] = at[SUMS] + aligned(by_column);
     at[ORDER] = at[SAFE] + aligned(panels * (int64_t)sizeof(int32_t));
     at[WEIGHTS] = at[ORDER] + aligned(panels * groups * (int64_t)sizeof(uint16_t));
-    at[END] = at[WEIGHTS] + panels * groups * TD_QPACK_COLUMNS * TD_QPACK_FOUR;
+    at[END] = at[WEIGHTS] + (s.depthwise ? pairs : groups * across * TD_QPACK_FOUR);
 }
 
-int64_t td_qpack_bytes(int64_t columns, int64_t depth) {
+int64_t td_qpack_bytes(td_qpack_shape shape) {
     int64_t at[PARTS];
-    place(columns, depth, at);
+    place(shape, at);
     return at[END];
 }
 
-td_qpack_parts td_qpack_open(void *memory, int64_t columns, int64_t depth) {
+td_qpack_parts td_qpack_open(void *memory, td_qpack_shape shape) {
     int64_t at[PARTS];
     char *from = memory;
-    place(columns, depth, at);
+    place(shape, at);
     return (td_qpack_parts){.head = memory,
                             .scales = (void *)(from + at[SCALES]),
                             .zero_points = (void *)(from + at[ZERO_POINTS]),
                             .sums = (void *)(from + at[SUMS]),
                             .safe = (void *)(from + at[SAFE]),
                             .order = (void *)(from + at[ORDER]),
-                            .weights = (void *)(from + at[WEIGHTS])};
+                            .weights = (void *)(from + at[WEIGHTS]),
+                            .pairs = (void *)(from + at[WEIGHTS])};
+}
+
+/* Is this the header of a pack of so many bytes? */
+static bool is_pack(const td_qpack *h, int64_t bytes) {
+    return h->magic == TD_QPACK_MAGIC && h->columns >= 1 && h->depth >= 1 &&
+           h->depth <= TD_QPACK_DEPTH && h->bytes == bytes && h->columns <= bytes &&
+           td_qpack_bytes(td_qpack_shape_of(h)) == bytes;
 }
 
 td_status td_qpack_check(const td_tensor *packed, const td_qpack **head) {
-    const td_qpack *h = packed->data;
+    const td_qpack *first = packed->data;
     bool whole = packed->dtype == TD_U8 && packed->layout == TD_STRIDED && packed->contiguous &&
-                 packed->numel >= (int64_t)sizeof *h && (uintptr_t)packed->data % ALIGNMENT == 0;
-    if (!whole || h->magic != TD_QPACK_MAGIC || h->columns < 1 || h->depth < 1 ||
-        h->depth > TD_QPACK_DEPTH || h->bytes != packed->numel || h->columns > packed->numel ||
-        td_qpack_bytes(h->columns, h->depth) != packed->numel)
-        return td_fail(TD_ETYPE, "packed weights expected, as pack_linear makes them");
-    *head = h;
+                 (packed->ndim == 1 || packed->ndim == 2) && packed->numel > 0 &&
+                 (uintptr_t)packed->data % ALIGNMENT == 0;
+    int64_t bytes = whole ? packed->sizes[packed->ndim - 1] : 0;
+    whole = bytes >= (int64_t)sizeof *first && bytes % ALIGNMENT == 0;
+    for (int64_t k = 0; whole && k < td_qpack_count(packed); k++) {
+        const td_qpack *h = (const void *)((const char *)packed->data + k * bytes);
+        whole = is_pack(h, bytes) && h->columns == first->columns && h->depth == first->depth &&
+                h->depthwise == first->depthwise;
+    }
+    if (!whole)
+        return td_fail(TD_ETYPE, "packed weights expected, as quantized_pack makes them");
+    *head = first;
     return TD_OK;
 }

@@ -256,7 +256,8 @@ FORMULA(frac, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Fractional part, with the s
         "x - trunc(x)", "x: g", .dtypes = TD_DTYPES_FLOATS);
 
 /* activations and special functions */
-UNARY(relu, TD_PW_ARITH, "max(x, 0).", "x: where(le(out, 0), 0, g)", .dtypes = TD_DTYPES_NUMBERS);
+UNARY(relu, TD_PW_ARITH, "max(x, 0).", "x: where(le(out, 0), 0, g)", .dtypes = TD_DTYPES_NUMBERS,
+      .forms[TD_QUANTIZED] = td_quantized_relu);
 UNARY(sigmoid, TD_PW_FLOATS, "1 / (1 + exp(-x)).", "x: g * out * (1 - out)");
 UNARY(erf, TD_PW_FLOATS, "Error function.", "x: g * 1.1283791670955126 * exp(-(x * x))");
 UNARY(erfc, TD_PW_FLOATS, "1 - erf(x).", "x: -(g * 1.1283791670955126 * exp(-(x * x)))");

@@ -4,6 +4,7 @@
 #define TD_OPS_QUANTIZED_QUANTIZED_H
 
 #include "engine/ops/op.h"
+#include "engine/ops/plan/quantized_pack.h"
 #include "engine/ops/quantized/quantized_tensor.h"
 
 /* EVALUE unless a scale is a float32 above 0 that is not denormal, and a zero point an integer of
@@ -19,6 +20,14 @@ td_status td_quantize_ints_as(td_tensor *x, const td_tensor *like, td_tensor **o
 /* Are the parameters of two quantized tensors the same, and the dtypes? */
 bool td_quantized_agree(const td_tensor *a, const td_tensor *b);
 
+/* ---- products with packed weights ---- */
+
+/* EDTYPE or ESHAPE unless a bias (NULL: none) has one float32 for each of so many features. */
+td_status td_quantized_check_bias(const td_tensor *bias, int64_t columns) TD_MUST_CHECK;
+/* The header of packed weights that x is to be multiplied by, both of them on the CPU. */
+td_status td_quantized_check_packed(const td_tensor *x, const td_tensor *packed,
+                                    const td_qpack **head) TD_MUST_CHECK;
+
 /* ---- for td_op.forms ---- */
 
 /* Where a row has no form: views, and what is written as a formula. All else is refused, with the
@@ -33,5 +42,9 @@ td_status td_quantized_to(td_call *call);
 td_status td_quantized_copy(td_call *call);
 td_status td_quantized_cat(td_call *call);
 td_status td_quantized_equal(td_call *call);
+/* Operators whose results are means of elements, or other sums with weights: worked out on floats
+ * and rounded; the parameters stay. */
+td_status td_quantized_average(td_call *call);
+td_status td_quantized_relu(td_call *call);
 
 #endif

@@ -1,6 +1,5 @@
-/* quantized_linear.c: products of rows of bytes with packed weights: weights packed once, and both
- * ways of using them: rows quantized beforehand, and floats whose range is looked at in each call.
- */
+/* quantized_linear.c: products of rows of bytes with packed weights: rows quantized beforehand, and
+ * floats whose range is looked at in each call. */
 #include "engine/ops/make/copy.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/plan/quantized_pack.h"
@@ -11,72 +10,6 @@
 #include <string.h>
 
 #define TD_FAMILY "quantized"
-
-/* ---- weights ---- */
-
-static td_status rule_pack_ints(const td_call *call, td_meta *out) {
-    const td_tensor *weight = call->args[0].tensor;
-    int64_t bytes = td_qpack_bytes(weight->sizes[0], weight->sizes[1]);
-    *TD_PLAN(call, td_quantized_pack_plan) =
-        (td_quantized_pack_plan){.rows = weight->sizes[0], .depth = weight->sizes[1]};
-    td_meta_set(out, TD_U8, 1, &bytes);
-    return TD_OK;
-}
-
-TD_KERNEL(kernel_pack_ints, quantized_pack, td_quantized_pack_plan, 1, 3)
-
-static td_status check_weight(const td_tensor *weight) {
-    const td_quantized *q = td_quantized_of(weight);
-    char shape[TD_SHAPE_TEXT];
-    if (!q || weight->dtype != TD_I8)
-        return td_fail(TD_ETYPE, "weight is %s: a qint8 tensor expected",
-                       td_tensor_dtype_name(weight));
-    if (q->scales && q->axis != 0)
-        return td_fail(TD_EVALUE,
-                       "weight is quantized along dim %d: its channels are its rows, dim 1",
-                       q->axis + 1);
-    if (weight->ndim != 2 || weight->numel == 0)
-        return td_fail(TD_ESHAPE, "weight has shape (out, in), neither of them 0, got %s",
-                       td_tensor_shape_text(weight, shape));
-    if (weight->sizes[1] > TD_QPACK_DEPTH)
-        return td_fail(TD_ESHAPE,
-                       "weight has %lld columns: sums of more than %d products don't fit 32 bits",
-                       (long long)weight->sizes[1], TD_QPACK_DEPTH);
-    return TD_OK;
-}
-
-/* The parameters of each row of the weight. */
-static td_status open_rows(const td_tensor *weight, td_tensor **scales, td_tensor **points) {
-    const td_quantized *q = td_quantized_of(weight);
-    const int64_t n = weight->sizes[0];
-    td_status status = TD_OK;
-    if (q->scales) {
-        TD_TRY(TD_APPLY(scales, to, TD_T(q->scales), TD_DTYPE(TD_F32)));
-        TD_TRY(TD_APPLY(points, to, TD_T(q->zero_points), TD_DTYPE(TD_I32)));
-    } else {
-        td_value device = TD_DEVICE(td_tensor_device(weight));
-        TD_TRY(TD_APPLY(scales, full, TD_INTS(1, &n), TD_F(q->scale), TD_DTYPE(TD_F32), device));
-        TD_TRY(
-            TD_APPLY(points, full, TD_INTS(1, &n), TD_I(q->zero_point), TD_DTYPE(TD_I32), device));
-    }
-done:
-    return status;
-}
-
-static td_status run_quantized_pack(td_call *call) {
-    td_tensor *weight = call->args[0].tensor, *ints = NULL, *scales = NULL, *points = NULL;
-    td_status status = check_weight(weight);
-    if (status)
-        return status;
-    TD_TRY(td_contiguous(td_quantized_of(weight)->ints, &ints));
-    TD_TRY(open_rows(weight, &scales, &points));
-    status = TD_APPLY(&call->out[0], pack_ints, TD_T(ints), TD_T(scales), TD_T(points));
-done:
-    td_release(ints);
-    td_release(scales);
-    td_release(points);
-    return status;
-}
 
 /* ---- products of integers ---- */
 
@@ -110,29 +43,41 @@ static td_status rule_linear_ints(const td_call *call, td_meta *out) {
 
 TD_KERNEL(kernel_linear_ints, quantized_linear, td_quantized_linear_plan, 1, 3)
 
-/* The weights' header; x has their depth, and a bias one float32 for each of their columns. */
-static td_status check_operands(const td_tensor *x, const td_tensor *packed, const td_tensor *bias,
-                                const td_qpack **head) {
+td_status td_quantized_check_bias(const td_tensor *bias, int64_t columns) {
     char shape[TD_SHAPE_TEXT];
-    if (td_tensor_device(packed).type != TD_CPU || td_tensor_device(x).type != TD_CPU)
-        return td_fail(TD_EDEVICE, "products with packed weights are for the CPU, x lies on %s",
-                       td_device_name(td_tensor_device(x)));
-    td_status status = td_qpack_check(packed, head);
-    if (status)
-        return status;
-    if (x->ndim < 1 || x->sizes[x->ndim - 1] != (*head)->depth)
-        return td_fail(TD_ESHAPE, "x of shape %s doesn't fit a weight of shape (%lld, %lld)",
-                       td_tensor_shape_text(x, shape), (long long)(*head)->columns,
-                       (long long)(*head)->depth);
     if (!bias)
         return TD_OK;
     if (bias->dtype != TD_F32 || bias->layout != TD_STRIDED)
         return td_fail(TD_EDTYPE, "bias is %s: a float32 tensor expected",
                        td_tensor_dtype_name(bias));
-    if (bias->ndim != 1 || bias->sizes[0] != (*head)->columns)
+    if (bias->ndim != 1 || bias->sizes[0] != columns)
         return td_fail(TD_ESHAPE, "bias of shape %s doesn't fit %lld features",
-                       td_tensor_shape_text(bias, shape), (long long)(*head)->columns);
+                       td_tensor_shape_text(bias, shape), (long long)columns);
     return TD_OK;
+}
+
+td_status td_quantized_check_packed(const td_tensor *x, const td_tensor *packed,
+                                    const td_qpack **head) {
+    if (td_tensor_device(packed).type != TD_CPU || td_tensor_device(x).type != TD_CPU)
+        return td_fail(TD_EDEVICE, "products with packed weights are for the CPU, x lies on %s",
+                       td_device_name(td_tensor_device(x)));
+    return td_qpack_check(packed, head);
+}
+
+/* The weights' header; x has their depth, and a bias one float32 for each of their columns. */
+static td_status check_operands(const td_tensor *x, const td_tensor *packed, const td_tensor *bias,
+                                const td_qpack **head) {
+    char shape[TD_SHAPE_TEXT];
+    td_status status = td_quantized_check_packed(x, packed, head);
+    if (status)
+        return status;
+    if ((*head)->depthwise || packed->ndim != 1)
+        return td_fail(TD_ETYPE, "packed weights of a linear layer expected, got a convolution's");
+    if (x->ndim < 1 || x->sizes[x->ndim - 1] != (*head)->depth)
+        return td_fail(TD_ESHAPE, "x of shape %s doesn't fit a weight of shape (%lld, %lld)",
+                       td_tensor_shape_text(x, shape), (long long)(*head)->columns,
+                       (long long)(*head)->depth);
+    return td_quantized_check_bias(bias, (*head)->columns);
 }
 
 /* What a product is asked for. */
@@ -291,15 +236,6 @@ done:
 
 /* ---- the table ---- */
 
-TD_OPERATOR(pack_ints) = {
-    .schema = "(Tensor weight, Tensor scales, Tensor zero_points) -> Tensor",
-    .doc = "The integers of a weight with the parameters of its rows, in the order in which "
-           "products read them (ops/plan/quantized_pack.h).",
-    .rule = rule_pack_ints,
-    .kernel = kernel_pack_ints,
-    .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_NONDIFF | TD_OP_INTERNAL,
-};
 TD_OPERATOR(linear_ints) = {
     .schema = "(Tensor x, Tensor packed, Tensor? bias, number x_scale, int x_zero_point, "
               "number scale, int zero_point, dtype dtype, bool relu) -> Tensor",
@@ -308,12 +244,6 @@ TD_OPERATOR(linear_ints) = {
     .kernel = kernel_linear_ints,
     .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF | TD_OP_INTERNAL,
-};
-TD_OPERATOR(quantized_pack) = {
-    .schema = "(Tensor weight) -> Tensor",
-    .doc = "A qint8 weight (out, in) packed for quantized_linear.",
-    .run = run_quantized_pack,
-    .flags = TD_OP_NONDIFF | TD_OP_INTERNAL | TD_OP_FUNCTION_ONLY | TD_OP_ANY_LAYOUT,
 };
 TD_OPERATOR(quantized_linear) = {
     .schema = "(Tensor x, Tensor packed, Tensor? bias, number scale, int zero_point, "

@@ -5,6 +5,7 @@
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/plan/reduction.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/quantized/quantized.h"
 #include "engine/ops/rule_helpers.h"
 #include "engine/ops/sparse/sparse.h"
 
@@ -375,6 +376,7 @@ TD_OPERATOR(mean) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: expand_back(g / (x.numel / g.numel), x.shape, dim, keepdim)",
     .flags = TD_OP_OUT,
+    .forms[TD_QUANTIZED] = td_quantized_average,
 };
 TD_OPERATOR(prod) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",

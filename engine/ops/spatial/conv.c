@@ -88,10 +88,8 @@ static td_status find_out(td_conv_geometry *g, bool same) {
                           by_text(g->spatial, room + first, in));
 }
 
-/* From the shapes of x and weight and four arguments stride, padding, dilation, groups; for `n`
- * spatial dims, or (0) as many as the weight has. */
-static td_status make_geometry(int n, int ndim, const int64_t *x, int weight_ndim,
-                               const int64_t *weight, const td_value *args, td_conv_geometry *g) {
+td_status td_conv_geometry_make(int n, int ndim, const int64_t *x, int weight_ndim,
+                                const int64_t *weight, const td_value *args, td_conv_geometry *g) {
     static const char *const kernels[] = {"...", "L", "H, W", "D, H, W"};
     char text[TD_SHAPE_TEXT];
     int spatial = n ? n : weight_ndim - 2;
@@ -122,8 +120,7 @@ static td_status make_geometry(int n, int ndim, const int64_t *x, int weight_ndi
     return status ? status : find_out(g, same);
 }
 
-/* The shape of y, or (`in`) of x. */
-static void images_meta(const td_conv_geometry *g, bool in, td_dtype dtype, td_meta *out) {
+void td_conv_images_meta(const td_conv_geometry *g, bool in, td_dtype dtype, td_meta *out) {
     int first = TD_SPATIAL - g->spatial;
     int64_t sizes[TD_SPATIAL + 2] = {g->n, in ? g->c : g->o};
     memcpy(sizes + 2, (in ? g->in : g->out) + first, sizeof(int64_t) * (size_t)g->spatial);
@@ -191,7 +188,8 @@ static td_status rule_conv(const td_call *call, td_meta *out, int n) {
     const td_value *a = call->args;
     const td_tensor *x = a[0].tensor, *weight = a[1].tensor, *bias = td_arg_tensor(a[2]);
     td_conv_geometry *g = plan_convolution(call, TD_CONV_FORWARD);
-    td_status status = make_geometry(n, x->ndim, x->sizes, weight->ndim, weight->sizes, a + 3, g);
+    td_status status =
+        td_conv_geometry_make(n, x->ndim, x->sizes, weight->ndim, weight->sizes, a + 3, g);
     if (status == TD_OK)
         status = td_check_pair(x, weight);
     if (status == TD_OK)
@@ -199,7 +197,7 @@ static td_status rule_conv(const td_call *call, td_meta *out, int n) {
     if (status)
         return status;
     choose_layout(g, x, weight);
-    images_meta(g, false, (td_dtype)x->dtype, out);
+    td_conv_images_meta(g, false, (td_dtype)x->dtype, out);
     return TD_OK;
 }
 TD_RULE(rule_conv1d, rule_conv, 1)
@@ -218,13 +216,14 @@ static td_status rule_conv_input(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     const td_tensor *weight = a[1].tensor, *gy = a[2].tensor;
     td_conv_geometry *g = plan_convolution(call, TD_CONV_INPUT);
-    td_status status = make_geometry(0, a[0].n, a[0].ints, weight->ndim, weight->sizes, a + 3, g);
+    td_status status =
+        td_conv_geometry_make(0, a[0].n, a[0].ints, weight->ndim, weight->sizes, a + 3, g);
     if (status == TD_OK)
         status = td_check_pair(gy, weight);
     if (status)
         return status;
     choose_layout(g, gy, weight);
-    images_meta(g, true, (td_dtype)gy->dtype, out);
+    td_conv_images_meta(g, true, (td_dtype)gy->dtype, out);
     return TD_OK;
 }
 
@@ -238,7 +237,7 @@ static td_status rule_conv_weight(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     const td_tensor *x = a[0].tensor, *gy = a[2].tensor;
     td_conv_geometry *g = plan_convolution(call, TD_CONV_WEIGHT);
-    td_status status = make_geometry(0, x->ndim, x->sizes, a[1].n, a[1].ints, a + 3, g);
+    td_status status = td_conv_geometry_make(0, x->ndim, x->sizes, a[1].n, a[1].ints, a + 3, g);
     if (status == TD_OK)
         status = td_check_pair(x, gy);
     if (status)

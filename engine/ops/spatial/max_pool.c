@@ -1,6 +1,7 @@
 /* max_pool.c: max pooling over one to three dims with the places of the maxima, its gradient, and
  * max_unpool. */
 #include "engine/core/modes.h"
+#include "engine/ops/quantized/quantized.h"
 #include "engine/ops/spatial/spatial.h"
 
 #include <string.h>
@@ -277,6 +278,7 @@ TD_OPERATOR(max_values) = {
     .kernel = kernel_max_pool,
     .dtypes = TD_DTYPES_NUMBERS,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+    .forms[TD_QUANTIZED] = td_quantized_move,
 };
 TD_OPERATOR(adaptive_max_values) = {
     .schema = "(Tensor input, int?[] output_size) -> Tensor",
@@ -285,6 +287,7 @@ TD_OPERATOR(adaptive_max_values) = {
     .kernel = kernel_max_pool,
     .dtypes = TD_DTYPES_NUMBERS,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+    .forms[TD_QUANTIZED] = td_quantized_move,
 };
 TD_OPERATOR(max_scatter) = {
     .schema = "(Tensor values, index Tensor places, int[] size, int?[] like, int[]? stride=nil, "
@@ -313,6 +316,7 @@ TD_OPERATOR(max_pool1d) = {
     .takes = "floating and integers",
     .notes = "padding is at most half of the window.",
     .run = run_max_pool,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(max_pool2d) = {
     .schema = POOL(2, "{0, 0}", "{1, 1}"),
@@ -323,6 +327,7 @@ TD_OPERATOR(max_pool2d) = {
     .takes = "floating and integers",
     .notes = "padding is at most half of the window.",
     .run = run_max_pool,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(max_pool3d) = {
     .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
@@ -334,6 +339,7 @@ TD_OPERATOR(max_pool3d) = {
     .takes = "floating and integers",
     .notes = "padding is at most half of the window.",
     .run = run_max_pool,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(adaptive_max_pool1d) = {
     .schema = ADAPTIVE(1),
@@ -341,6 +347,7 @@ TD_OPERATOR(adaptive_max_pool1d) = {
     .shapes = "input (N?, C, L) -> (N?, C, l(L, 1)), (N?, C, l(L, 1))" PARTS_LENGTH,
     .takes = "floating and integers",
     .run = run_adaptive_max_pool,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(adaptive_max_pool2d) = {
     .schema = ADAPTIVE(2),
@@ -350,6 +357,7 @@ TD_OPERATOR(adaptive_max_pool2d) = {
         "input (N?, C, H, W) -> (N?, C, l(H, 1), l(W, 2)), (N?, C, l(H, 1), l(W, 2))" PARTS_LENGTH,
     .takes = "floating and integers",
     .run = run_adaptive_max_pool,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(adaptive_max_pool3d) = {
     .autocast = {[TD_CPU] = TD_AUTOCAST_FP32},
@@ -360,6 +368,7 @@ TD_OPERATOR(adaptive_max_pool3d) = {
               "2), l(W, 3))" PARTS_LENGTH,
     .takes = "floating and integers",
     .run = run_adaptive_max_pool,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
 };
 TD_OPERATOR(max_unpool1d) = {
     .schema = UNPOOL(1, "{0}"),

@@ -1,6 +1,7 @@
 /* resample.c: what is linear in an input of one to three spatial dims and acts along each dim by
  * itself: means over windows, interpolation, reflected, repeated and circular padding. One kernel
  * serves them; the gradient of each is the same transposed. */
+#include "engine/ops/quantized/quantized.h"
 #include "engine/ops/spatial/spatial.h"
 
 #include <math.h>
@@ -384,6 +385,7 @@ TD_OPERATOR(avg_pool) = {
               "bool count_include_pad, int? divisor_override) -> Tensor",
     .doc = "Mean of each window of one to three dims.",
     MAP(avg_pool, TD_DTYPES_FLOATS | TD_DTYPE_BIT(I64), AVG_POOL),
+    .forms[TD_QUANTIZED] = td_quantized_average,
 };
 TD_OPERATOR(avg_pool_backward) = {
     .schema = "(Tensor gradient, int[] input_size, int[] kernel_size, int[]? stride, "
@@ -462,6 +464,7 @@ TD_OPERATOR(adaptive_avg_pool) = {
     .schema = "(Tensor input, int?[] output_size) -> Tensor",
     .doc = "Means of windows that divide one to three dims.",
     MAP(adaptive_avg_pool, TD_DTYPES_FLOATS, "output_size"),
+    .forms[TD_QUANTIZED] = td_quantized_average,
 };
 TD_OPERATOR(adaptive_avg_pool_backward) = {
     .schema = "(Tensor gradient, int[] input_size, int?[] output_size) -> Tensor",
@@ -505,6 +508,7 @@ TD_OPERATOR(interpolate) = {
              "antialias for bilinear and bicubic. linear is for one spatial dim, bilinear and "
              "bicubic for two, trilinear for three.",
     .run = run_interpolate,
+    .forms[TD_QUANTIZED] = td_quantized_average,
 };
 TD_OPERATOR(resize) = {
     .schema = "(Tensor input, int[] size, number[]? scale_factor, str mode, bool align_corners, "

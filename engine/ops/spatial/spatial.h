@@ -51,6 +51,17 @@ static inline td_status td_pack_spatial(td_tensor *x, bool channels_last, td_ten
 void td_volumes(int n, int ndim, const int64_t *sizes, bool channels_last, int64_t *outer,
                 int64_t *inner);
 
+/* ---- convolutions ---- */
+
+/* The geometry of a convolution of x with a weight, from their shapes and four arguments stride,
+ * padding (or "same", "valid"), dilation and groups; for `n` spatial dims, or (0) as many as the
+ * weight has. How the tensors lie is left to the caller. ESHAPE, EVALUE. */
+td_status td_conv_geometry_make(int n, int ndim, const int64_t *x, int weight_ndim,
+                                const int64_t *weight, const td_value *args,
+                                td_conv_geometry *g) TD_MUST_CHECK;
+/* The shape of y, or (`in`) of x, and how they lie. */
+void td_conv_images_meta(const td_conv_geometry *g, bool in, td_dtype dtype, td_meta *out);
+
 /* ---- windows ---- */
 
 /* An axis of one place, for a dim that is not there. */

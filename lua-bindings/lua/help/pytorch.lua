@@ -176,7 +176,7 @@ local ABSENT = {
         LockingLogger LoggerBase NoopLogger AggregationType AVG SUM BenchmarkConfig BenchmarkExecutionStats PyTorchFile* BufferDict torch.ModuleDict torch.ParameterDict nn.Module.compile nn.Module.call_super_init
         nn.Module.dump_patches nn.Module.T_destination torch.Type *Type Value Tag DispatchKey* *DispatchKeyGuard DisableTorchFunction* Sym* sym_* library.* nn.factory_kwargs utils.mobile_optimizer* FatalError
         *traceable* *opaque* CuspyConfig]] },
-    { "what there is of quantization is tide.quantize_per_tensor, quantize_per_channel, x:dequantize() and tide.quantization: observers, quantize_dynamic, prepare, convert", [[*quant* quint* qint* QInt* QUInt* q_* qscheme per_tensor* per_channel* nn.qat nn.intrinsic int_repr fbgemm_* QuantStub *FakeQuant*
+    { "what there is of quantization is tide.quantize_per_tensor, quantize_per_channel, x:dequantize() and tide.quantization: observers, quantize_dynamic, fuse_modules, prepare, prepare_qat, convert; layers are tide.nn.quantized's and tide.nn.qat's", [[*quant* quint* qint* QInt* QUInt* q_* qscheme per_tensor* per_channel* nn.qat nn.intrinsic int_repr fbgemm_* QuantStub *FakeQuant*
         dequantize *qat* *Observer* *observer* *QConfig* quantization.* nn.quantizable ao fake_quantize* fused_moving_avg* choose_qparams*]] },
     { "tide.distributed has jobs of several processes on MPI, and of PyTorch's names what it needs; a device's tensors go by x:to(device)", [[distributed.* nn.parallel nn.parallel.* DataParallel RRefType multiprocessing multiprocessing.* cuda.comm cuda.comm.* cuda.nccl nccl monitor
         prepare_multiprocessing_environment AwaitType *Rank* ipc_collect]] },

@@ -1,40 +1,9 @@
 -- quantization/workflow.lua: models of floats as models of bytes: quantize_dynamic in one step; prepare, calibrate
--- with data, convert; and a report of what that does to each layer.
+-- with data, convert; prepare_qat, train, convert; and a report of what that does to each layer.
 local tide = ...
 local fail = tide._fail
-
-local function is_a(module, class) return getmetatable(module) == class end
-
--- The names of a module's children, in order, and a copy of the model to change.
-local function names_of(module)
-    local names = {}
-    for name in module:named_children() do
-        names[#names + 1] = name
-    end
-    return names
-end
-
--- In a Sequential a ReLU behind a linear layer is done by that.
-local function has_relu(module, names, k)
-    return is_a(module, tide.nn.Sequential) and names[k + 1] ~= nil and is_a(module[names[k + 1]], tide.nn.ReLU)
-end
-
--- change(parent, names, k) for every child of a class, down the tree; each module once.
-local function each(module, class, change, seen)
-    seen = seen or {}
-    if seen[module] then
-        return
-    end
-    seen[module] = true
-    local names = names_of(module)
-    for k, name in ipairs(names) do
-        if is_a(module[name], class) then
-            change(module, names, k)
-        else
-            each(module[name], class, change, seen)
-        end
-    end
-end
+local tree, qat = tide._require "quantization.folding", tide._require "nn.qat"
+local is_a, each, has_relu, take_next = tree.is_a, tree.each, tree.has_relu, tree.take_next
 
 return function(quantization)
     local nn, declare = tide.nn, tide._function
@@ -53,53 +22,145 @@ return function(quantization)
             end
             local copy = model:clone()
             for _ = 1, types and #types == 0 and 0 or 1 do
-                each(copy, nn.Linear, function(parent, names, k)
+                each(copy, { nn.Linear }, function(parent, names, k)
                     local relu = has_relu(parent, names, k)
                     parent[names[k]] = nn.quantized.dynamic.Linear.from_float(parent[names[k]], relu)
                     if relu then
-                        parent[names[k + 1]] = nn.Identity()
+                        take_next(parent, names, k)
                     end
                 end)
             end
             return copy
         end)
 
-    -- A linear layer, perhaps with its ReLU, between observers of what goes in and comes out.
-    local Observed = nn.class("ObservedLinear")
+    local LAYERS = { nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d }
 
-    function Observed:init(linear, relu, inner, outer)
-        self.linear, self.input, self.output = linear, inner, outer
+    -- A layer, perhaps with its ReLU, between observers of what goes in (unless a QuantStub says that) and comes out.
+    local Observed = nn.class("Observed")
+
+    function Observed:init(layer, relu, inner, outer)
+        self.input = inner
+        self.layer = layer
+        self.output = outer
         rawset(self, "relu", relu)
     end
 
     function Observed:forward(x)
-        local y = self.linear(self.input(x))
+        local y = self.layer(self.input and self.input(x) or x)
         return self.output(self.relu and y:relu() or y)
     end
 
-    quantization.prepare = declare("prepare(Module model, *, function? observer=nil) -> Module",
-        "A copy of the model that observes what its linear layers take and give: call it with data, then convert it. observer: "
-        .. "makes an observer, HistogramObserver as if nothing is said.", function(model, observer)
-            local make = observer or function() return quantization.HistogramObserver() end
-            local copy = model:clone()
-            if is_a(copy, nn.Linear) then
-                copy = nn.Sequential(copy)
+    local function stub(name, doc)
+        local class = nn.class(name)
+        function class:forward(x) return self.output and self.output(x) or x end
+        quantization[name] = class
+        tide._document(class, declare(name .. "()", doc, nil, "x (...) -> (...)"))
+        return class
+    end
+    local QuantStub = stub("QuantStub", "Where a model's floats become bytes: what follows it hands on bytes up to a DeQuantStub. Does nothing before.")
+    local DeQuantStub = stub("DeQuantStub", "Where a model's bytes become floats again. Does nothing before.")
+
+    -- Sums and products that a model observes and converts as it does layers.
+    local FloatFunctional = nn.class("FloatFunctional")
+    for name, combine in pairs {
+        add = function(a, b) return a + b end,
+        mul = function(a, b) return a * b end,
+        add_relu = function(a, b) return (a + b):relu() end,
+        mul_relu = function(a, b) return (a * b):relu() end,
+        cat = tide.cat,
+    } do
+        FloatFunctional[name] = function(self, a, b)
+            local y = combine(a, b)
+            return self.output and self.output(y) or y
+        end
+    end
+    function FloatFunctional:forward() fail "FloatFunctional: call its add, add_relu, mul, mul_relu or cat" end
+    nn.quantized.FloatFunctional = FloatFunctional
+    tide._document(FloatFunctional, declare("FloatFunctional()", "Operators as a part of a model, f:add(a, b), add_relu, mul, mul_relu and "
+        .. "f:cat(list, dim), whose results are observed and quantized as those of layers are.", nil))
+
+    local function has_stub(model)
+        for _, module in model:named_modules() do
+            if is_a(module, QuantStub) then
+                return true
             end
-            each(copy, nn.Linear, function(parent, names, k)
-                local relu = has_relu(parent, names, k)
-                parent[names[k]] = Observed(parent[names[k]], relu, make(), make())
-                if relu then
-                    parent[names[k + 1]] = nn.Identity()
-                end
-            end)
-            return copy
+        end
+        return false
+    end
+
+    -- Observers into a model, around what `change` makes of each layer.
+    local function observe(model, make, change)
+        local stubbed, stubs = has_stub(model), {}
+        for _, module in model:named_modules() do
+            if stubbed and (is_a(module, QuantStub) or is_a(module, FloatFunctional)) then
+                stubs[#stubs + 1] = module
+            end
+        end
+        each(model, LAYERS, function(parent, names, k)
+            local relu = has_relu(parent, names, k)
+            parent[names[k]] = Observed(change(parent[names[k]]), relu, not stubbed and make() or nil, make())
+            if relu then
+                take_next(parent, names, k)
+            end
+        end)
+        for _, module in ipairs(stubs) do
+            module.output = make()
+        end
+        return model
+    end
+
+    local function in_sequence(model)
+        for _, class in ipairs(LAYERS) do
+            if nn.is(model, class) then
+                return nn.Sequential(model)
+            end
+        end
+        return model
+    end
+
+    quantization.prepare = declare("prepare(Module model, *, function? observer=nil) -> Module",
+        "A copy of the model, in evaluation, that observes what its linear layers and convolutions take and give: call it with "
+        .. "data, then convert it. A batch norm and a ReLU behind one in a Sequential become part of it (others: fuse_modules). "
+        .. "observer: makes an observer, HistogramObserver as if nothing is said.", function(model, observer)
+            local make = observer or function() return quantization.HistogramObserver() end
+            local copy = in_sequence(model:clone()):eval()
+            tree.fold(copy)
+            return observe(copy, make, function(layer) return layer end)
         end)
 
-    -- Does the next part of a Sequential that does anything take quantized tensors?
+    quantization.prepare_qat = declare("prepare_qat(Module model, *, function? observer=nil) -> Module",
+        "A copy of the model to train, whose layers round weights and results as bytes do (tide.nn.qat), and which convert "
+        .. "makes one of bytes. A batch norm behind a convolution in a Sequential is folded into its weights. observer: makes an "
+        .. "observer for FakeQuantize, MovingAverageMinMaxObserver as if nothing is said.", function(model, observer)
+            local function make() return quantization.FakeQuantize(observer and observer() or nil) end
+            local copy = in_sequence(model:clone()):train()
+            local norms = {}
+            each(copy, LAYERS, function(parent, names, k)
+                local layer = parent[names[k]]
+                if not is_a(layer, nn.Linear) and tree.has_norm(parent, names, k) then
+                    norms[layer] = take_next(parent, names, k)
+                end
+            end)
+            return observe(copy, make, function(layer)
+                return norms[layer] and qat.join(layer, norms[layer]) or qat.of(layer)
+            end)
+        end)
+
+    -- Does what comes next in a Sequential take bytes? Some modules hand them on.
+    local HANDED <const> = { nn.Identity, nn.Flatten, nn.ReLU, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d,
+        nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d }
+
     local function meets_another(parent, names, k)
         for j = k + 1, is_a(parent, nn.Sequential) and #names or k do
-            if not is_a(parent[names[j]], nn.Identity) then
-                return is_a(parent[names[j]], Observed)
+            local module, handed = parent[names[j]], false
+            if is_a(module, Observed) then
+                return true
+            end
+            for _, class in ipairs(HANDED) do
+                handed = handed or is_a(module, class)
+            end
+            if not handed then
+                return false
             end
         end
         return false
@@ -113,27 +174,47 @@ return function(quantization)
         return scale:item(), point:item()
     end
 
-    quantization.convert = declare("convert(Module model) -> Module",
-        "A prepared model that has seen data, with layers of tide.nn.quantized: linear layers that follow one another in a "
-        .. "Sequential hand on bytes, others take and give floats.", function(model)
-            local copy, count = model:clone(), 0
-            local function change(parent, names, k)
-                local observed = parent[names[k]]
-                local in_scale, in_point = parameters_of(observed.input, names[k])
-                local scale, point = parameters_of(observed.output, names[k])
-                count = count + 1
-                return { scale = scale, zero_point = point, relu = observed.relu, in_scale = in_scale, in_zero_point = in_point,
-                    floats = not meets_another(parent, names, k) }
+    -- The layer of bytes of one of floats or of quantization-aware training.
+    local function small_of(layer, options)
+        layer = qat.float_of(layer)
+        for name in pairs { Linear = 1, Conv1d = 1, Conv2d = 1, Conv3d = 1 } do
+            if is_a(layer, nn[name]) then
+                return nn.quantized[name].from_float(layer, options)
             end
-            local made = {}
-            each(copy, Observed, function(parent, names, k)
-                made[#made + 1] = { parent, names[k], parent[names[k]].linear, change(parent, names, k) }
+        end
+    end
+
+    quantization.convert = declare("convert(Module model) -> Module",
+        "A prepared model that has seen data, with layers of tide.nn.quantized. Between a QuantStub and a DeQuantStub all of them hand "
+        .. "on bytes; in a model without stubs those do that follow one another in a Sequential, others take and give floats.",
+        function(model)
+            local copy, stubbed, made = model:clone():eval(), has_stub(model), {}
+            local function put(parent, name, module) made[#made + 1] = { parent, name, module } end
+            each(copy, { Observed, QuantStub, DeQuantStub, FloatFunctional }, function(parent, names, k)
+                local name, part = names[k], parent[names[k]]
+                if is_a(part, DeQuantStub) then
+                    return put(parent, name, nn.quantized.DeQuantize())
+                elseif not part.output then
+                    return
+                end
+                local scale, point = parameters_of(part.output, name)
+                if is_a(part, QuantStub) then
+                    put(parent, name, nn.quantized.Quantize(scale, point))
+                elseif is_a(part, FloatFunctional) then
+                    put(parent, name, nn.quantized.QFunctional(scale, point))
+                else
+                    local options = { scale = scale, zero_point = point, relu = part.relu }
+                    if not stubbed then
+                        options.in_scale, options.in_zero_point = parameters_of(part.input, name)
+                        options.floats = not meets_another(parent, names, k)
+                    end
+                    put(parent, name, small_of(part.layer, options))
+                end
             end)
             for _, entry in ipairs(made) do
-                local parent, name, linear, options = table.unpack(entry)
-                parent[name] = nn.quantized.Linear.from_float(linear, options)
+                entry[1][entry[2]] = entry[3]
             end
-            if count == 0 then
+            if #made == 0 then
                 fail("convert: the model has no observed layer: prepare it first")
             end
             return copy
@@ -182,13 +263,15 @@ return function(quantization)
         .. "bytes, float_bytes, snr, largest} that prints as a table. snr: signal to noise of what the layer gives, in decibels; "
         .. "largest: the largest of that, which is a sign of clipping.", function(model, small, x)
             local _ <close> = tide.no_grad()
-            local want, got, layers_of = outputs_of(model, x), outputs_of(small, x), {}
+            local fused = model:clone():eval()
+            tree.fold(fused)
+            local want, got, layers_of = outputs_of(fused, x), outputs_of(small, x), {}
             for name, module in model:named_modules() do
                 layers_of[name] = module
             end
             local rows = setmetatable({}, Report)
             for name, module in small:named_modules() do
-                local is_small = is_a(module, nn.quantized.Linear) or is_a(module, nn.quantized.dynamic.Linear)
+                local is_small = module.weight and module.weight.is_quantized
                 local reference = want[name]
                 if is_small and reference and got[name] then
                     reference = module.relu and reference:relu() or reference

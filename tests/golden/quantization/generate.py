@@ -91,6 +91,29 @@ def quantized():
                "dynamic": torch.ops.quantized.linear_dynamic(x, packed, True).reshape(-1).tolist()}
 
 
+# channels, out, groups, kernel, stride, padding, dilation; 7-bit activations, which no engine saturates.
+CONVS = [(3, 5, 1, 3, 1, 1, 1), (8, 16, 1, 1, 2, 0, 1), (8, 12, 4, 3, 2, 1, 1), (16, 16, 16, 3, 1, 1, 1), (16, 32, 2, 5, 2, 2, 1), (6, 7, 1, 3, 1, 2, 2)]
+
+
+def convolutions():
+    for k, (channels, out, groups, size, stride, padding, dilation) in enumerate(CONVS):
+        x = draw(channels * 63, 50 + k).reshape(1, channels, 7, 9)
+        w = draw(out * (channels // groups) * size * size, 60 + k, 0.2).reshape(out, channels // groups, size, size)
+        b = draw(out, 70 + k)
+        qx = torch.quantize_per_tensor(x, 0.04, 60, torch.quint8)
+        qx = torch._make_per_tensor_quantized_tensor(qx.int_repr().clamp(0, 127), 0.04, 60).contiguous(memory_format=torch.channels_last)
+        qw = torch.quantize_per_channel(w, w.abs().amax((1, 2, 3)).double() / 127, torch.zeros(out, dtype=torch.int64), 0, torch.qint8)
+        packed = torch.ops.quantized.conv2d_prepack(qw, b, [stride] * 2, [padding] * 2, [dilation] * 2, groups)
+        y = torch.ops.quantized.conv2d(qx, packed, 0.05, 100)
+        other = torch.ops.quantized.conv2d_relu(qx, packed, 0.04, 90)
+        yield {"conv": [channels, out, groups, size, stride, padding, dilation, k], "out": y.int_repr().reshape(-1).tolist(),
+               "relu": other.int_repr().reshape(-1).tolist(),
+               "sum": torch.ops.quantized.add(y, other, 0.09, 80).int_repr().reshape(-1).tolist(),
+               "product": torch.ops.quantized.mul(y, other, 0.11, 70).int_repr().reshape(-1).tolist(),
+               "largest": torch.nn.functional.max_pool2d(y, 2).int_repr().reshape(-1).tolist(),
+               "mean": torch.nn.functional.avg_pool2d(y, 2).int_repr().reshape(-1).tolist()}
+
+
 with open(os.path.join(HERE, "observers.jsonl"), "w") as file:
-    for case in list(cases()) + list(quantized()):
+    for case in list(cases()) + list(quantized()) + list(convolutions()):
         file.write(json.dumps(case) + "\n")

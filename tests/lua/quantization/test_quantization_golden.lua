@@ -27,7 +27,7 @@ local function bits(x)
     return table.concat(out, " ")
 end
 
-local cases = { observer = {}, fake = {}, fake_channels = {}, learnable = {}, linear = {} }
+local cases = { observer = {}, fake = {}, fake_channels = {}, learnable = {}, linear = {}, conv = {} }
 for line in io.lines(file) do
     local case = json.read(line)
     for kind, list in pairs(cases) do
@@ -108,5 +108,35 @@ for _, case in ipairs(cases.linear) do
         for j, v in ipairs(dynamic) do
             t.close(v, case.dynamic[j], 4e-7 * math.max(1, math.abs(v)))
         end
+    end)
+end
+
+-- Sums and products of PyTorch's are at most a step off where a value lies between two integers: its vectors
+-- dequantize with one fused step.
+local function near(got, want)
+    local off = (got:int_repr():reshape(-1):long() - tide.tensor(want)):abs()
+    t.is_true(off:amax():item() <= 1 and off:sum():item() <= #want / 50, off:sum():item())
+end
+
+for _, case in ipairs(cases.conv) do
+    local channels, out, groups, size, stride, padding, dilation, k = table.unpack(case.conv)
+    t.test(("convolution_of_%d_to_%d_in_%d_groups_is_fbgemms"):format(channels, out, groups), function()
+        local x = draw(channels * 63, 50 + k):reshape(1, channels, 7, 9)
+        local w = draw(out * (channels // groups) * size * size, 60 + k, 0.2):reshape(out, channels // groups, size, size)
+        local b = draw(out, 70 + k)
+        local qw = tide.quantize_per_channel(w, w:abs():amax { 2, 3, 4 }:double() / 127, tide.zeros(out, { dtype = tide.int64 }), 1, tide.qint8)
+        local qx = tide._make_per_tensor_quantized_tensor(tide.quantize_per_tensor(x, 0.04, 60, tide.quint8):int_repr():clamp(0, 127), 0.04, 60)
+        local packed = tide._quantized_pack(qw, groups)
+        local function conv(scale, point, relu)
+            return tide._quantized_conv(qx, packed, b, scale, point, { size, size }, { stride, stride }, { padding, padding },
+                { dilation, dilation }, relu)
+        end
+        local y, other = conv(0.05, 100, false), conv(0.04, 90, true)
+        t.is_true(tide.equal(y:int_repr():reshape(-1):long(), tide.tensor(case.out)))
+        t.is_true(tide.equal(other:int_repr():reshape(-1):long(), tide.tensor(case.relu)))
+        t.is_true(tide.equal(tide.max_pool2d(y, 2):int_repr():reshape(-1):long(), tide.tensor(case.largest)))
+        near(tide._quantized_add(y, other, 0.09, 80), case.sum)
+        near(tide._quantized_mul(y, other, 0.11, 70), case.product)
+        near(tide.avg_pool2d(y, 2), case.mean)
     end)
 end

@@ -75,6 +75,7 @@ end
 
 -- Quantized tensors of both kinds, what moves them, and products of bytes.
 function works.quantized()
+    local total = 0
     tide.manual_seed(7)
     local x, w = tide.randn(5, 18), tide.randn(20, 18)
     local q = tide.quantize_per_tensor(x, 0.05, 100, tide.quint8)
@@ -84,7 +85,14 @@ function works.quantized()
     local z = tide._quantized_linear_dynamic(x, packed, tide.ones(20))
     local copy = tide.cat({q, y:t():t()[{{}, {1, 18}}]:clone()}, 1)
     copy[2] = x[1]
-    return copy:dequantize():sum():item() + z:sum():item() + rows:t()[3]:int_repr():sum():item()
+    local images = tide.quantize_per_tensor(tide.randn(2, 4, 6, 5), 0.05, 100, tide.quint8)
+    for _, groups in ipairs {1, 2, 4} do
+        local kernels = tide._quantized_pack(tide.quantize_per_tensor(tide.randn(4, 4 // groups, 3, 3), 0.02, 3, tide.qint8), groups)
+        local made = tide._quantized_conv(images, kernels, tide.ones(4), 0.1, 90, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, images)
+        made = tide._quantized_add(made, tide._quantized_mul(images, images, 0.1, 80), 0.1, 90, true)
+        total = total + tide.avg_pool2d(tide.max_pool2d(made, 2), 2):relu():mean{3, 4}:dequantize():sum():item()
+    end
+    return total + copy:dequantize():sum():item() + z:sum():item() + rows:t()[3]:int_repr():sum():item()
         + (tide.equal(q, copy[{{1, 5}}]) and 1 or 0)
 end
 

@@ -1,0 +1,177 @@
+/* quantized_tiles.c: rows of bytes times packed weights, tile by tile, and linear layers, which are
+ * nothing more. */
+#include "engine/cpu/quantized/quantized_tiles.h"
+
+#include "engine/core/threads.h"
+#include "engine/cpu/isa/isa.h"
+
+#include <string.h>
+
+static int64_t at_most(int64_t n, int64_t most) {
+    return n < most ? n : most;
+}
+static int64_t parts_of(int64_t n, int64_t size) {
+    return (n + size - 1) / size;
+}
+
+/* ---- what becomes of sums ---- */
+
+td_qpack_parts td_byte_pack(const td_tensor *packed, int64_t index) {
+    const td_qpack *head = packed->data;
+    return td_qpack_open((char *)packed->data + index * head->bytes, td_qpack_shape_of(head));
+}
+
+td_status td_byte_product_open(td_byte_product *product, const td_requantization *to,
+                               td_dtype dtype, const td_tensor *packed, const td_tensor *bias) {
+    const td_qpack *head = packed->data;
+    const int64_t packs = td_qpack_count(packed), columns = packs * head->columns;
+    bool floats = dtype == TD_F32;
+    *product = (td_byte_product){.to = to, .dtype = dtype};
+    td_status status =
+        td_tensor_empty(TD_F32, TD_DEVICE_CPU, 2, (const int64_t[]){3, columns}, &product->numbers);
+    if (status)
+        return status;
+    float *factors = product->numbers->data, *addends = factors + columns;
+    int32_t *offsets = (int32_t *)(void *)(addends + columns);
+    for (int64_t k = 0, c = 0; k < packs; k++) {
+        td_qpack_parts parts = td_byte_pack(packed, k);
+        for (int64_t i = 0; i < head->columns; i++, c++) {
+            float both = to->x_scale * parts.scales[i];
+            float b = bias ? ((const float *)bias->data)[c] : 0;
+            factors[c] = floats ? both : both / to->out_scale;
+            addends[c] = floats ? b : b / both;
+            offsets[c] = (int32_t)((uint32_t)to->x_zero_point * (uint32_t)parts.sums[i]);
+        }
+    }
+    product->factors = factors;
+    product->addends = addends;
+    product->offsets = offsets;
+    return TD_OK;
+}
+
+void td_byte_sums_deliver(const td_byte_product *product, const td_qpack_parts *packed,
+                          const td_byte_rows *rows, int64_t first, int64_t row, int count,
+                          int64_t column, int64_t n, const int32_t *sums, int64_t width,
+                          const int32_t *row_sums) {
+    const td_requantization *to = product->to;
+    int64_t at = row * rows->out_step + column * (int64_t)td_dtype_size(product->dtype);
+    td_cpu->quantized->rescale[product->dtype](
+        &(td_rescale_tile){.sums = sums,
+                           .row_sums = row_sums,
+                           .rows = count,
+                           .width = width,
+                           .n = n,
+                           .offsets = product->offsets + first + column,
+                           .zero_points = packed->zero_points + column,
+                           .factors = product->factors + first + column,
+                           .addends = product->addends + first + column,
+                           .out = rows->out + at,
+                           .residual = rows->residual ? rows->residual + at : NULL,
+                           .out_step = rows->out_step,
+                           .out_zero_point = to->out_zero_point,
+                           .low = to->low,
+                           .high = to->high,
+                           .residual_zero_point = to->residual_zero_point,
+                           .residual_factor = to->residual_scale / to->out_scale,
+                           .relu = to->relu});
+}
+
+/* ---- tiles ---- */
+
+/* A tile of so many rows from `row` on, and panels from `panel` on. */
+static void multiply_tile(const td_byte_product *product, const td_qpack_parts *packed,
+                          const td_byte_rows *rows, int64_t row, int64_t first, int64_t panel,
+                          int panels) {
+    const td_quantized_kernels *k = td_cpu->quantized;
+    const td_qpack *head = packed->head;
+    int32_t sums[TD_TILE_ROWS * TD_TILE_PANELS * TD_QPACK_COLUMNS], row_sums[TD_TILE_ROWS];
+    int64_t groups = head->groups, column = panel * TD_QPACK_COLUMNS;
+    int64_t width = (int64_t)panels * TD_QPACK_COLUMNS;
+    td_byte_tile t = {.x = rows->x + row * rows->step,
+                      .step = rows->step,
+                      .rows = (int)at_most(rows->count - row, TD_TILE_ROWS),
+                      .panels = panels,
+                      .weights =
+                          packed->weights + panel * groups * TD_QPACK_COLUMNS * TD_QPACK_FOUR,
+                      .order = packed->order + panel * groups,
+                      .safe = packed->safe + panel,
+                      .groups = groups,
+                      .sums = sums};
+    (k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile)(&t);
+    for (int r = 0; r < t.rows && !head->centred; r++)
+        row_sums[r] = k->sum_bytes(t.x + r * t.step, head->depth);
+    td_byte_sums_deliver(product, packed, rows, first, row, t.rows, column,
+                         at_most(head->columns - column, width), sums, width,
+                         head->centred ? NULL : row_sums);
+}
+
+/* Tiles one below the other come one after the other: their weights stay in the cache. */
+void td_byte_rows_multiply(const td_byte_product *product, const td_qpack_parts *packed,
+                           const td_byte_rows *rows, int64_t first, int64_t panel, int64_t panels) {
+    int64_t end = at_most(panel + panels, packed->head->panels);
+    for (; panel < end; panel += TD_TILE_PANELS)
+        for (int64_t row = 0; row < rows->count; row += TD_TILE_ROWS)
+            multiply_tile(product, packed, rows, row, first, panel,
+                          (int)at_most(end - panel, TD_TILE_PANELS));
+}
+
+/* ---- linear layers ---- */
+
+typedef struct linear_job {
+    td_byte_product product;
+    td_qpack_parts packed;
+    td_byte_rows rows; /* all of them */
+    int64_t down;      /* tiles on top of one another */
+} linear_job;
+
+static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
+    const linear_job *j = ctx;
+    (void)worker;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t row = item % j->down * TD_TILE_ROWS;
+        td_byte_rows rows = j->rows;
+        rows.x += row * rows.step;
+        rows.out += row * rows.out_step;
+        rows.count = at_most(rows.count - row, TD_TILE_ROWS);
+        td_byte_rows_multiply(&j->product, &j->packed, &rows, 0, item / j->down * TD_TILE_PANELS,
+                              TD_TILE_PANELS);
+    }
+}
+
+/* Rows whose depth is no multiple of four, each with room behind it. */
+static td_status widen_rows(const td_quantized_linear_plan *plan, int64_t step, td_tensor **out) {
+    const int64_t sizes[] = {plan->rows, step};
+    td_status status = td_tensor_empty(TD_U8, TD_DEVICE_CPU, 2, sizes, out);
+    for (int64_t r = 0; status == TD_OK && r < plan->rows; r++) {
+        char *to = (char *)(*out)->data + r * step;
+        memcpy(to, (const char *)plan->x->data + r * plan->depth, (size_t)plan->depth);
+        memset(to + plan->depth, 0, (size_t)(step - plan->depth));
+    }
+    return status;
+}
+
+td_status td_cpu_quantized_linear(const td_quantized_linear_plan *plan) {
+    td_tensor *wide = NULL;
+    td_status status = TD_OK;
+    linear_job j = {.packed = td_byte_pack(plan->packed, 0),
+                    .rows = {.x = plan->x->data,
+                             .count = plan->rows,
+                             .out = plan->out->data,
+                             .out_step = plan->columns * (int64_t)td_tensor_itemsize(plan->out)},
+                    .down = parts_of(plan->rows, TD_TILE_ROWS)};
+    const td_qpack *head = j.packed.head;
+    j.rows.step = head->groups * TD_QPACK_FOUR;
+    if (j.rows.step != plan->depth) {
+        TD_TRY(widen_rows(plan, j.rows.step, &wide));
+        j.rows.x = wide->data;
+    }
+    TD_TRY(td_byte_product_open(&j.product, &plan->to, (td_dtype)plan->out->dtype, plan->packed,
+                                plan->bias));
+    int64_t across = parts_of(head->panels, TD_TILE_PANELS);
+    int64_t cost = at_most(plan->rows, TD_TILE_ROWS) * (TD_TILE_PANELS * head->groups + 256);
+    status = td_parallel_for(across * j.down, cost, run_tiles, &j);
+done:
+    td_release(wide);
+    td_release(j.product.numbers);
+    return status;
+}

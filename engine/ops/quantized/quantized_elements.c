@@ -1,0 +1,184 @@
+/* quantized_elements.c: operators that calculate with the elements of quantized tensors: sums and
+ * products rounded to a scale of their own, and means, which keep the scale. */
+#include "engine/ops/make/copy.h"
+#include "engine/ops/plan/plan.h"
+#include "engine/ops/quantized/quantized.h"
+#include "engine/ops/rule_helpers.h"
+
+#define TD_FAMILY "quantized"
+
+/* ---- sums and products ---- */
+
+enum { A, B, A_SCALE, A_POINT, B_SCALE, B_POINT, SCALE, POINT, RELU, MULTIPLY };
+
+static td_status rule_combine_ints(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    const td_tensor *x = a[A].tensor;
+    int64_t low = 0, high = 0;
+    td_quantized_range((td_dtype)x->dtype, &low, &high);
+    int32_t point = (int32_t)a[POINT].i;
+    *TD_PLAN(call, td_quantized_binary_plan) =
+        (td_quantized_binary_plan){.a_scale = (float)td_arg_double(a[A_SCALE]),
+                                   .b_scale = (float)td_arg_double(a[B_SCALE]),
+                                   .out_scale = (float)td_arg_double(a[SCALE]),
+                                   .a_zero_point = (int32_t)a[A_POINT].i,
+                                   .b_zero_point = (int32_t)a[B_POINT].i,
+                                   .out_zero_point = point,
+                                   .low = a[RELU].b ? point : (int32_t)low,
+                                   .high = (int32_t)high,
+                                   .multiply = a[MULTIPLY].b};
+    td_meta_like(out, x, (td_dtype)x->dtype);
+    td_meta_lay(td_tensor_format(x), out);
+    return TD_OK;
+}
+
+TD_KERNEL(kernel_combine_ints, quantized_binary, td_quantized_binary_plan, 1, 2)
+
+static td_status check_pair(const td_tensor *x, const td_tensor *y) {
+    const td_quantized *p = td_quantized_of(x), *q = td_quantized_of(y);
+    bool bytes = x->dtype == TD_U8 || x->dtype == TD_I8;
+    if (!p || !q || p->scales || q->scales || x->dtype != y->dtype || !bytes)
+        return td_fail(TD_ETYPE,
+                       "a is %s%s, b is %s%s: two quint8 or two qint8 tensors of one scale each "
+                       "expected",
+                       td_tensor_dtype_name(x), p && p->scales ? ", quantized by channel" : "",
+                       td_tensor_dtype_name(y), q && q->scales ? ", quantized by channel" : "");
+    if (td_tensor_device(x).type != TD_CPU || td_tensor_device(y).type != TD_CPU)
+        return td_fail(TD_EDEVICE, "sums of quantized tensors are for the CPU, a lies on %s",
+                       td_device_name(td_tensor_device(x)));
+    return TD_OK;
+}
+
+/* The integers of both in their common shape, lying the same way. */
+static td_status open_pair(const td_tensor *x, const td_tensor *y, td_tensor **ints) {
+    td_tensor *lists[2] = {NULL, NULL};
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim;
+    td_status status = td_broadcast(x->ndim, x->sizes, y->ndim, y->sizes, &ndim, sizes);
+    if (status)
+        return status;
+    TD_TRY(TD_APPLY(&lists[0], expand, TD_T(td_quantized_of(x)->ints), TD_INTS(ndim, sizes)));
+    TD_TRY(TD_APPLY(&lists[1], expand, TD_T(td_quantized_of(y)->ints), TD_INTS(ndim, sizes)));
+    td_format format = td_tensor_format(lists[0]);
+    TD_TRY(td_pack(lists[0], format, &ints[0]));
+    TD_TRY(td_pack(lists[1], format, &ints[1]));
+done:
+    td_release(lists[0]);
+    td_release(lists[1]);
+    return status;
+}
+
+static td_status combine(td_call *call, bool multiply) {
+    const td_value *a = call->args;
+    td_tensor *x = a[0].tensor, *y = a[1].tensor, *ints[2] = {NULL, NULL}, *made = NULL;
+    double scale = td_arg_double(a[2]);
+    td_status status = check_pair(x, y);
+    if (status == TD_OK)
+        status = td_check_scale(scale);
+    if (status == TD_OK)
+        status = td_check_zero_point(a[3].i, (td_dtype)x->dtype);
+    if (status)
+        return status;
+    const td_quantized *p = td_quantized_of(x), *q = td_quantized_of(y);
+    TD_TRY(open_pair(x, y, ints));
+    TD_TRY(TD_APPLY(&made, combine_ints, TD_T(ints[0]), TD_T(ints[1]), TD_F(p->scale),
+                    TD_I(p->zero_point), TD_F(q->scale), TD_I(q->zero_point), TD_F(scale), a[3],
+                    a[4], TD_B(multiply)));
+    status = td_quantized_new(made, scale, a[3].i, &call->out[0]);
+done:
+    td_release(ints[0]);
+    td_release(ints[1]);
+    td_release(made);
+    return status;
+}
+
+static td_status run_quantized_add(td_call *call) {
+    return combine(call, false);
+}
+static td_status run_quantized_mul(td_call *call) {
+    return combine(call, true);
+}
+
+/* ---- forms ---- */
+
+static td_status check_whole(const td_tensor *x) {
+    return td_quantized_of(x)->scales
+               ? td_fail(TD_ETYPE, "x is %s, quantized by channel: give x:dequantize() instead",
+                         td_tensor_dtype_name(x))
+               : TD_OK;
+}
+
+/* The call with the integers less the zero point, as floats: these are exact but for qint32. */
+td_status td_quantized_average(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *y = NULL, *ints = NULL;
+    const td_quantized *q = td_quantized_of(x);
+    td_value args[TD_MAX_PARAMS];
+    td_call floats = {.op = call->op, .args = args};
+    if (call->ngiven)
+        return td_fail(TD_ETYPE, "a quantized result can't go into out=");
+    td_status status = check_whole(x);
+    if (status)
+        return status;
+    TD_TRY(TD_APPLY(&y, to, TD_T(q->ints), TD_DTYPE(TD_F32)));
+    TD_STEP(&y, sub, TD_T(y), TD_I(q->zero_point));
+    for (int k = 0; k < call->op->nparams; k++)
+        args[k] = k ? call->args[k] : TD_T(y);
+    TD_TRY(td_op_call(&floats));
+    if (floats.out[0]->dtype != TD_F32) {
+        status = td_fail(TD_ETYPE, "a quantized result has no other dtype: give x:dequantize()");
+        goto done;
+    }
+    TD_TRY(td_quantize_ints(floats.out[0], 1, q->zero_point, (td_dtype)x->dtype, &ints));
+    status = td_quantized_new(ints, q->scale, q->zero_point, &call->out[0]);
+done:
+    floats.args = NULL;
+    td_call_drop(&floats);
+    td_release(y);
+    td_release(ints);
+    return status;
+}
+
+td_status td_quantized_relu(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *ints = NULL;
+    const td_quantized *q = td_quantized_of(x);
+    td_status status = check_whole(x);
+    if (status == TD_OK && call->ngiven && !call->inplace)
+        status = td_fail(TD_ETYPE, "a quantized result can't go into out=");
+    if (status)
+        return status;
+    TD_TRY(TD_APPLY(&ints, clamp_min, TD_T(q->ints), TD_I(q->zero_point)));
+    if (call->inplace) {
+        TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(q->ints), TD_T(ints)));
+        td_tensor_bump_version(x);
+        call->out[0] = td_retain(x);
+        goto done;
+    }
+    status = td_quantized_new(ints, q->scale, q->zero_point, &call->out[0]);
+done:
+    td_release(ints);
+    return status;
+}
+
+/* ---- the table ---- */
+
+TD_OPERATOR(combine_ints) = {
+    .schema = "(Tensor a, Tensor b, number a_scale, int a_zero_point, number b_scale, "
+              "int b_zero_point, number scale, int zero_point, bool relu, bool multiply) -> Tensor",
+    .doc = "Sums or products of what bytes stand for, as bytes.",
+    .rule = rule_combine_ints,
+    .kernel = kernel_combine_ints,
+    .dtypes = TD_DTYPES_ALL,
+    .flags = TD_OP_NONDIFF | TD_OP_INTERNAL,
+};
+TD_OPERATOR(quantized_add) = {
+    .schema = "(Tensor a, Tensor b, number scale, int zero_point, bool relu=false) -> Tensor",
+    .doc = "a + b of two quantized tensors, quantized with a scale and a zero point.",
+    .run = run_quantized_add,
+    .flags = TD_OP_NONDIFF | TD_OP_INTERNAL | TD_OP_FUNCTION_ONLY | TD_OP_ANY_LAYOUT,
+};
+TD_OPERATOR(quantized_mul) = {
+    .schema = "(Tensor a, Tensor b, number scale, int zero_point, bool relu=false) -> Tensor",
+    .doc = "a * b of two quantized tensors, quantized with a scale and a zero point.",
+    .run = run_quantized_mul,
+    .flags = TD_OP_NONDIFF | TD_OP_INTERNAL | TD_OP_FUNCTION_ONLY | TD_OP_ANY_LAYOUT,
+};

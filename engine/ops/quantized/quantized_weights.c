@@ -1,0 +1,124 @@
+/* quantized_weights.c: weights of linear layers and convolutions, packed once for their products.
+ */
+#include "engine/ops/plan/plan.h"
+#include "engine/ops/plan/quantized_pack.h"
+#include "engine/ops/quantized/quantized.h"
+#include "engine/ops/rule_helpers.h"
+
+#define TD_FAMILY "quantized"
+
+enum { WEIGHT, SCALES, ZERO_POINTS, GROUPS, DEPTHWISE };
+
+static td_status rule_pack_ints(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    const td_tensor *weight = a[WEIGHT].tensor;
+    bool depthwise = a[DEPTHWISE].b;
+    int64_t packs = depthwise ? 1 : a[GROUPS].i;
+    int64_t bytes =
+        td_qpack_bytes((td_qpack_shape){weight->sizes[0] / packs, weight->sizes[1], depthwise});
+    *TD_PLAN(call, td_quantized_pack_plan) = (td_quantized_pack_plan){.rows = weight->sizes[0],
+                                                                      .depth = weight->sizes[1],
+                                                                      .packs = packs,
+                                                                      .depthwise = depthwise};
+    td_meta_set(out, TD_U8, packs > 1 ? 2 : 1,
+                packs > 1 ? (const int64_t[]){packs, bytes} : (const int64_t[]){bytes});
+    return TD_OK;
+}
+
+TD_KERNEL(kernel_pack_ints, quantized_pack, td_quantized_pack_plan, 1, 3)
+
+static td_status check_weight(const td_tensor *weight, int64_t groups) {
+    const td_quantized *q = td_quantized_of(weight);
+    char shape[TD_SHAPE_TEXT];
+    if (!q || weight->dtype != TD_I8)
+        return td_fail(TD_ETYPE, "weight is %s: a qint8 tensor expected",
+                       td_tensor_dtype_name(weight));
+    if (q->scales && q->axis != 0)
+        return td_fail(TD_EVALUE,
+                       "weight is quantized along dim %d: its channels are its rows, dim 1",
+                       q->axis + 1);
+    if (weight->ndim < 2 || weight->ndim > TD_SPATIAL + 2 || weight->numel == 0)
+        return td_fail(TD_ESHAPE,
+                       "weight has shape (out, in) or (out, in / groups, kernel), none of it 0, "
+                       "got %s",
+                       td_tensor_shape_text(weight, shape));
+    if (groups < 1 || weight->sizes[0] % groups || (weight->ndim == 2 && groups != 1))
+        return td_fail(TD_EVALUE,
+                       "the %lld channels of a weight of shape %s can't be divided into "
+                       "%lld groups",
+                       (long long)weight->sizes[0], td_tensor_shape_text(weight, shape),
+                       (long long)groups);
+    int64_t depth = weight->numel / weight->sizes[0];
+    if (depth > TD_QPACK_DEPTH)
+        return td_fail(TD_ESHAPE,
+                       "weight has %lld columns: sums of more than %d products don't fit 32 bits",
+                       (long long)depth, TD_QPACK_DEPTH);
+    return TD_OK;
+}
+
+/* The parameters of each row of the weight. */
+static td_status open_rows(const td_tensor *weight, td_tensor **scales, td_tensor **points) {
+    const td_quantized *q = td_quantized_of(weight);
+    const int64_t n = weight->sizes[0];
+    td_status status = TD_OK;
+    if (q->scales) {
+        TD_TRY(TD_APPLY(scales, to, TD_T(q->scales), TD_DTYPE(TD_F32)));
+        TD_TRY(TD_APPLY(points, to, TD_T(q->zero_points), TD_DTYPE(TD_I32)));
+    } else {
+        td_value device = TD_DEVICE(td_tensor_device(weight));
+        TD_TRY(TD_APPLY(scales, full, TD_INTS(1, &n), TD_F(q->scale), TD_DTYPE(TD_F32), device));
+        TD_TRY(
+            TD_APPLY(points, full, TD_INTS(1, &n), TD_I(q->zero_point), TD_DTYPE(TD_I32), device));
+    }
+done:
+    return status;
+}
+
+/* The weight's integers, row by row: the kernel's elements, and in each of them the channels. */
+static td_status open_ints(const td_tensor *weight, td_tensor **ints) {
+    const int64_t flat[2] = {weight->sizes[0], weight->numel / weight->sizes[0]};
+    td_status status = TD_APPLY(ints, movedim, TD_T(td_quantized_of(weight)->ints),
+                                TD_INTS(1, (int64_t[]){1}), TD_INTS(1, (int64_t[]){-1}));
+    if (status)
+        return status;
+    TD_STEP(ints, contiguous, TD_T(*ints));
+    TD_STEP(ints, view, TD_T(*ints), TD_INTS(2, flat));
+done:
+    return status;
+}
+
+static td_status run_quantized_pack(td_call *call) {
+    td_tensor *weight = call->args[0].tensor, *ints = NULL, *scales = NULL, *points = NULL;
+    int64_t groups = call->args[1].i;
+    td_status status = check_weight(weight, groups);
+    if (status)
+        return status;
+    bool depthwise = groups > 1 && weight->sizes[1] == 1;
+    TD_TRY(open_ints(weight, &ints));
+    TD_TRY(open_rows(weight, &scales, &points));
+    status = TD_APPLY(&call->out[0], pack_ints, TD_T(ints), TD_T(scales), TD_T(points),
+                      TD_I(groups), TD_B(depthwise));
+done:
+    td_release(ints);
+    td_release(scales);
+    td_release(points);
+    return status;
+}
+
+TD_OPERATOR(pack_ints) = {
+    .schema = "(Tensor weight, Tensor scales, Tensor zero_points, int groups, bool depthwise) -> "
+              "Tensor",
+    .doc = "The integers of a weight with the parameters of its rows, in the order in which "
+           "products read them (ops/plan/quantized_pack.h): a pack for each group.",
+    .rule = rule_pack_ints,
+    .kernel = kernel_pack_ints,
+    .dtypes = TD_DTYPES_ALL,
+    .flags = TD_OP_NONDIFF | TD_OP_INTERNAL,
+};
+TD_OPERATOR(quantized_pack) = {
+    .schema = "(Tensor weight, int groups=1) -> Tensor",
+    .doc = "A qint8 weight (out, in) packed for quantized_linear, or (out, in / groups, kernel) "
+           "for quantized_conv.",
+    .run = run_quantized_pack,
+    .flags = TD_OP_NONDIFF | TD_OP_INTERNAL | TD_OP_FUNCTION_ONLY | TD_OP_ANY_LAYOUT,
+};
