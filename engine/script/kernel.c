@@ -133,6 +133,9 @@ static td_status add_node(maker *m, const td_ir_node *node) {
     td_value args[TD_MAX_PARAMS];
     int operands[TD_MAX_PARAMS];
     const td_op *op = node->op;
+    if (node->kind != TD_IR_OPERATOR)
+        return td_fail(TD_EVALUE, "%s can't be part of a kernel",
+                       td_ir_kind_name((td_ir_kind)node->kind));
     for (int k = 0; k < node->ninputs; k++) {
         const td_value *constant = constant_of(node->inputs[k]);
         args[k] = constant ? *constant : TD_T(m->stand_in);
@@ -202,6 +205,10 @@ td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
         are_floats(k->ninputs, g->block->inputs) && are_floats(k->noutputs, g->block->outputs);
     *out = k;
     return TD_OK;
+}
+
+const td_program *td_script_kernel_program(const td_script_kernel *k) {
+    return k->program;
 }
 
 void td_script_kernel_free(td_script_kernel *k) {

@@ -14,6 +14,8 @@ bool td_script_kernel_takes(const td_ir_node *node);
 /* New, of a group's graph, which is borrowed for its life; EVALUE where a node can't be part of one
  * program. */
 td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) TD_MUST_CHECK;
+/* Its program, borrowed: an operand for each input and an output for each output of the graph. */
+const struct td_program *td_script_kernel_program(const td_script_kernel *k);
 void td_script_kernel_free(td_script_kernel *k); /* NULL is fine */
 
 /* Run it on inputs, borrowed; outputs are new. The bits are those of the operators one by one.

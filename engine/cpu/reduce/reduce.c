@@ -17,6 +17,7 @@
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/pointwise/transpose.h"
 #include "engine/ops/plan/reduction.h"
+#include "engine/ops/plan/row_blocks.h"
 
 #include <float.h>
 #include <math.h>
@@ -568,6 +569,13 @@ static td_status run_pieces(job *j) {
     td_free(j->partial);
     return status;
 }
+
+/* Ways that depend on how many rows there are: pieces, and rows that are turned together. */
+_Static_assert(PIECE == (int)TD_ROW_BLOCK_LONG, "pieces of rows");
+#if !defined(TD_LIMITS_VARIABLE)
+_Static_assert(TD_LIMIT(REDUCE_ROWS_CUT) <= (int)TD_ROW_BLOCK_FEW, "rows that are cut");
+#endif
+_Static_assert(TURNED <= (int)TD_ROW_BLOCK_SHORT && SHORT <= (int)TD_ROW_BLOCK_SHORT, "blocks of rows");
 
 /* Cut the reduced dims when there are few outputs with much behind each. */
 static void choose_pieces(job *j) {

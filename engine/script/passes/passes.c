@@ -23,6 +23,8 @@ static const td_pass passes[] = {
      td_pass_hoist},
     {"dead", "What nobody reads is not computed, unless it acts or may fail.", false, td_pass_dead},
     {"fuse", "Pointwise operators that make one shape become one kernel.", false, td_pass_fuse},
+    {"rows", "Reductions of rows and what is pointwise between them run block by block of rows.", false,
+     td_pass_rows},
     {"order", "An order of the nodes in which less memory is held at one time.", false,
      td_pass_order},
     {"reuse", "Results are written over arguments that nobody reads any more.", true,

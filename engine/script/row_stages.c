@@ -1,0 +1,368 @@
+/* row_stages.c: which operators work along rows, and what a group of them is in stages. */
+#include "engine/script/row_stages.h"
+
+#include "engine/core/memory.h"
+#include "engine/ops/language/program.h"
+#include "engine/ops/plan/reduction.h"
+
+#include <string.h>
+
+/* ---- operators along rows ---- */
+
+/* Tensors are the first arguments; then places of others. */
+typedef struct row_op {
+    int tensors, dims, keepdim; /* keepdim -1: the result has the argument's shape */
+    int cost;                   /* of an element, an addition being 1 */
+} row_op;
+
+/* NULL: it is none. All of them make of a row what they make of it among others. */
+static const row_op *find_row_op(const td_op *op) {
+    static const row_op fold = {1, 1, 2, 2}, spread = {1, 1, 3, 6}, softmax = {1, 1, -1, 16},
+                        backward = {2, 2, -1, 8};
+    if (op == TD_OP(sum) || op == TD_OP(mean) || op == TD_OP(amax) || op == TD_OP(amin) ||
+        op == TD_OP(prod) || op == TD_OP(nansum))
+        return &fold;
+    if (op == TD_OP(var) || op == TD_OP(std))
+        return &spread;
+    if (op == TD_OP(softmax) || op == TD_OP(log_softmax))
+        return &softmax;
+    return op == TD_OP(softmax_backward) || op == TD_OP(log_softmax_backward) ? &backward : NULL;
+}
+
+static const td_value *constant_of(const td_ir_value *value) {
+    return value->node && value->node->kind == TD_IR_CONSTANT ? &value->node->constant : NULL;
+}
+
+static bool is_float(const td_ir_type *type) {
+    return type->kind == TD_IR_TENSOR && (type->dtype == TD_F32 || type->dtype == TD_F64);
+}
+
+/* Of what the last dims are reduced: how many; 0: others are. */
+static int inner_dims(const td_value *dims, int ndim) {
+    const bool alone = dims->kind == TD_KIND_INT;
+    const int64_t *list = alone ? &dims->i : dims->ints;
+    uint32_t mask = 0;
+    int n = alone ? 1 : dims->kind == TD_KIND_INTS ? dims->n : 0, k = 0;
+    if (n == 0 || td_reduce_dims(TD_INTS(n, list), ndim, &mask))
+        return 0;
+    while (k < ndim && mask >> (ndim - 1 - k) & 1)
+        k++;
+    return mask == (((uint32_t)1 << k) - 1) << (ndim - k) ? k : 0;
+}
+
+static bool same_sizes(const td_ir_type *a, const td_ir_type *b) {
+    return a->dtype == b->dtype && a->n == b->n && a->sizes && b->sizes &&
+           !memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->n);
+}
+
+bool td_row_operator(const td_ir_node *node, td_row_shape *shape) {
+    const row_op *row = node->kind == TD_IR_OPERATOR && !node->inplace && node->noutputs == 1
+                            ? find_row_op(node->op)
+                            : NULL;
+    if (!row || !is_float(node->inputs[0]->type) || node->inputs[0]->type->n < 1 ||
+        !node->inputs[0]->type->sizes)
+        return false;
+    shape->full = node->inputs[0]->type;
+    for (int k = 0; k < row->tensors; k++)
+        if (!is_float(node->inputs[k]->type) || !same_sizes(node->inputs[k]->type, shape->full))
+            return false;
+    for (int k = row->tensors; k < node->ninputs; k++) {
+        const td_value *v = constant_of(node->inputs[k]);
+        if (!v || v->kind == TD_KIND_TENSOR || v->kind == TD_KIND_DTYPE)
+            return false;
+    }
+    shape->inner = inner_dims(constant_of(node->inputs[row->dims]), shape->full->n);
+    return shape->inner > 0;
+}
+
+void td_row_arguments(const td_ir_node *node, const int64_t *inner, td_value *args) {
+    const row_op *row = find_row_op(node->op);
+    for (int k = 0; k < node->ninputs; k++)
+        args[k] = k < row->tensors ? (td_value){.kind = TD_KIND_TENSOR}
+                                   : node->inputs[k]->node->constant;
+    args[row->dims] = row->keepdim < 0 ? TD_I(*inner) : TD_INTS(1, inner);
+    if (row->keepdim >= 0)
+        args[row->keepdim] = TD_B(true);
+}
+
+static td_row_class made_by(const td_ir_node *node) {
+    const row_op *row = find_row_op(node->op);
+    return row->keepdim < 0                                ? TD_ROW_FULL
+           : constant_of(node->inputs[row->keepdim])->b ? TD_ROW_ROW
+                                                           : TD_ROW_FLAT;
+}
+
+/* ---- classes ---- */
+
+static bool are_ones(const int64_t *sizes, int n) {
+    for (int d = 0; d < n; d++)
+        if (sizes[d] != 1)
+            return false;
+    return true;
+}
+
+static bool equal(const int64_t *a, const int64_t *b, int n) {
+    return n == 0 || !memcmp(a, b, sizeof *a * (size_t)n);
+}
+
+td_row_class td_row_class_of(const td_row_shape *shape, const td_ir_type *type) {
+    static const int64_t none[1];
+    const td_ir_type *full = shape->full;
+    const int n = type->n, inner = shape->inner, outer = full->n - inner;
+    if (type->kind != TD_IR_TENSOR || n < 0 || n > full->n || (n && !type->sizes))
+        return TD_ROW_NONE;
+    const int64_t *sizes = n ? type->sizes : none;
+    if (n == full->n && equal(sizes, full->sizes, n))
+        return TD_ROW_FULL;
+    if (n <= outer && are_ones(sizes, n))
+        return TD_ROW_ONE;
+    if (n == full->n && equal(sizes, full->sizes, outer) && are_ones(sizes + outer, inner))
+        return TD_ROW_ROW;
+    if (n >= inner && are_ones(sizes, n - inner) &&
+        equal(sizes + n - inner, full->sizes + outer, inner))
+        return TD_ROW_VEC;
+    return n == outer && equal(sizes, full->sizes, n) ? TD_ROW_FLAT : TD_ROW_NONE;
+}
+
+td_row_class td_row_join(td_row_class a, td_row_class b) {
+    const bool flat = a == TD_ROW_FLAT || b == TD_ROW_FLAT;
+    if (a == TD_ROW_NONE || b == TD_ROW_NONE)
+        return TD_ROW_NONE;
+    if (a == b || b == TD_ROW_ONE)
+        return a;
+    return a == TD_ROW_ONE ? b : flat ? TD_ROW_NONE : TD_ROW_FULL;
+}
+
+/* ---- stages ---- */
+
+typedef struct maker {
+    td_row_kernel *k;
+    td_row_shape shape;
+    const td_ir_value *values[TD_ROW_VALUES];
+} maker;
+
+static int find_value(const maker *m, const td_ir_value *value) {
+    for (int j = 0; j < m->k->nvalues; j++)
+        if (m->values[j] == value)
+            return j;
+    return -1;
+}
+
+static td_status refuse(const char *why) {
+    return td_fail(TD_EVALUE, "no group along rows: %s", why);
+}
+
+static td_status add_value(maker *m, const td_ir_value *value, td_row_class class) {
+    const td_ir_type *type = value->type;
+    if (m->k->nvalues == TD_ROW_VALUES)
+        return refuse("too many values");
+    if (class == TD_ROW_NONE || (!is_float(type) && type->dtype != TD_BOOL))
+        return refuse("a value of another shape or dtype");
+    m->values[m->k->nvalues] = value;
+    m->k->values[m->k->nvalues++] = (td_row_value){
+        .class = (uint8_t)class, .dtype = (uint8_t)type->dtype, .output = -1, .slot = -1};
+    return TD_OK;
+}
+
+static td_row_class class_of(const maker *m, const td_ir_value *value) {
+    int j = find_value(m, value);
+    return j < 0 ? TD_ROW_NONE : (td_row_class)m->k->values[j].class;
+}
+
+/* Every node of a pointwise group makes what its inputs together are, and that is one shape; the
+ * class of it. */
+static td_row_class class_of_group(const maker *m, const td_ir_node *node) {
+    const td_ir_block *block = node->subgraph->block;
+    td_row_class whole = TD_ROW_ONE;
+    for (int k = 0; k < node->ninputs; k++)
+        whole = td_row_join(whole, class_of(m, node->inputs[k]));
+    for (const td_ir_node *inner = block->first; inner; inner = inner->next) {
+        td_row_class made = TD_ROW_ONE;
+        for (int k = 0; k < inner->ninputs; k++) {
+            const td_ir_value *x = inner->inputs[k];
+            if (constant_of(x))
+                continue;
+            int input = 0;
+            while (input < block->ninputs && block->inputs[input] != x)
+                input++;
+            made = td_row_join(made, input < block->ninputs ? class_of(m, node->inputs[input])
+                                                            : whole);
+        }
+        if (inner->kind != TD_IR_CONSTANT && made != whole)
+            return TD_ROW_NONE;
+    }
+    return whole;
+}
+
+static td_status add_stage(maker *m, const td_ir_node *node, int ntensors, td_row_class class,
+                           td_row_stage **out) {
+    td_row_kernel *k = m->k;
+    if (k->nstages == TD_ROW_STAGES || ntensors > TD_ROW_ENDS || node->noutputs > TD_ROW_ENDS)
+        return refuse("too many stages");
+    td_row_stage *s = &k->stages[k->nstages];
+    *s = (td_row_stage){.node = node, .nin = ntensors, .nout = node->noutputs};
+    for (int j = 0; j < ntensors; j++)
+        s->in[j] = (int16_t)find_value(m, node->inputs[j]);
+    td_status status = TD_OK;
+    for (int j = 0; j < node->noutputs && status == TD_OK; j++) {
+        s->out[j] = (int16_t)k->nvalues;
+        status = add_value(m, node->outputs[j], class);
+    }
+    k->nstages += status == TD_OK;
+    *out = s;
+    return status;
+}
+
+static td_status add_group(maker *m, const td_ir_node *node) {
+    td_row_class class = class_of_group(m, node);
+    td_row_stage *s;
+    if (class < TD_ROW_ROW)
+        return refuse("a pointwise group of another shape");
+    td_status status = add_stage(m, node, node->ninputs, class, &s);
+    if (status)
+        return status;
+    s->compute = TD_DTYPE_NONE;
+    for (int j = 0; j < s->nin; j++) {
+        td_dtype dtype = (td_dtype)m->k->values[s->in[j]].dtype;
+        if (dtype == TD_BOOL)
+            continue;
+        if (s->compute != TD_DTYPE_NONE && s->compute != dtype)
+            return refuse("two dtypes");
+        s->compute = dtype;
+    }
+    if (s->compute == TD_DTYPE_NONE)
+        return refuse("masks alone");
+    status = td_script_kernel_new(node->subgraph, &s->kernel);
+    if (status == TD_OK)
+        m->k->cost += td_script_kernel_program(s->kernel)->cost;
+    return status;
+}
+
+static td_status add_operator(maker *m, const td_ir_node *node) {
+    const row_op *row = find_row_op(node->op);
+    td_row_shape shape;
+    td_row_stage *s;
+    if (!td_row_operator(node, &shape) || shape.inner != m->shape.inner)
+        return refuse("an operator along other dims");
+    for (int k = 0; k < row->tensors; k++)
+        if (class_of(m, node->inputs[k]) != TD_ROW_FULL)
+            return refuse("an operator along other rows");
+    m->k->cost += row->cost;
+    return add_stage(m, node, row->tensors, made_by(node), &s);
+}
+
+/* The shape of the first operator along rows. */
+static bool find_shape(const td_ir_block *block, td_row_shape *shape) {
+    for (const td_ir_node *node = block->first; node; node = node->next)
+        if (td_row_operator(node, shape))
+            return true;
+    return false;
+}
+
+bool td_is_row_group(const td_ir_graph *g) {
+    td_row_shape shape;
+    return find_shape(g->block, &shape);
+}
+
+static td_status add_inputs(maker *m, const td_ir_block *block) {
+    td_row_kernel *k = m->k;
+    td_status status = TD_OK;
+    for (int j = 0; j < block->ninputs && status == TD_OK; j++)
+        status = add_value(m, block->inputs[j], td_row_class_of(&m->shape, block->inputs[j]->type));
+    k->ninputs = block->ninputs;
+    for (k->full = 0; k->full < k->ninputs; k->full++)
+        if (k->values[k->full].class == TD_ROW_FULL)
+            return status;
+    return status ? status : refuse("no input of the whole shape");
+}
+
+static td_status add_outputs(maker *m, const td_ir_block *block) {
+    td_row_kernel *k = m->k;
+    if (block->noutputs > TD_ROW_ENDS)
+        return refuse("too many outputs");
+    for (int j = 0; j < block->noutputs; j++) {
+        int at = find_value(m, block->outputs[j]);
+        if (at < k->ninputs || k->values[at].output >= 0)
+            return refuse("an output that it does not make");
+        k->values[at].output = (int16_t)j;
+        k->outputs[j] = at;
+    }
+    k->noutputs = block->noutputs;
+    return TD_OK;
+}
+
+/* ---- where values lie ---- */
+
+/* The last stage that reads each value. */
+static void find_last(const td_row_kernel *k, int *last) {
+    for (int j = 0; j < k->nstages; j++) {
+        for (int i = 0; i < k->stages[j].nout; i++)
+            last[k->stages[j].out[i]] = j;
+        for (int i = 0; i < k->stages[j].nin; i++)
+            last[k->stages[j].in[i]] = j;
+    }
+}
+
+/* A slot of that class and dtype whose value nobody reads any more, or a new one. */
+static int take_slot(td_row_kernel *k, int *busy, const td_row_value *v) {
+    const bool full = v->class == TD_ROW_FULL;
+    int j = 0;
+    while (j < k->nslots && (busy[j] || k->slots[j].dtype != v->dtype ||
+                             (k->slots[j].class == TD_ROW_FULL) != full))
+        j++;
+    if (j == k->nslots)
+        k->slots[k->nslots++] = *v;
+    busy[j] = true;
+    return j;
+}
+
+static void place_values(td_row_kernel *k) {
+    int last[TD_ROW_VALUES], busy[TD_ROW_VALUES] = {0};
+    find_last(k, last);
+    for (int j = 0; j < k->nstages; j++) {
+        const td_row_stage *s = &k->stages[j];
+        for (int i = 0; i < s->nout; i++) {
+            td_row_value *v = &k->values[s->out[i]];
+            if (v->output < 0)
+                v->slot = (int16_t)take_slot(k, busy, v);
+        }
+        for (int i = 0; i < k->nvalues; i++)
+            if (k->values[i].slot >= 0 && last[i] == j)
+                busy[k->values[i].slot] = false;
+    }
+}
+
+td_status td_row_kernel_new(const td_ir_graph *g, td_row_kernel **out) {
+    maker m = {.k = td_calloc(1, sizeof *m.k)};
+    td_status status = TD_OK;
+    *out = NULL;
+    if (!m.k)
+        return td_fail(TD_ENOMEM, "out of memory for a kernel");
+    m.k->graph = g;
+    if (!find_shape(g->block, &m.shape))
+        TD_TRY(refuse("no operator along rows"));
+    m.k->inner = m.shape.inner;
+    TD_TRY(add_inputs(&m, g->block));
+    for (const td_ir_node *node = g->block->first; node; node = node->next) {
+        if (node->kind == TD_IR_FUSION_GROUP)
+            TD_TRY(add_group(&m, node));
+        else if (node->kind == TD_IR_OPERATOR && find_row_op(node->op))
+            TD_TRY(add_operator(&m, node));
+        else if (node->kind != TD_IR_CONSTANT)
+            TD_TRY(refuse("a node of another kind"));
+    }
+    TD_TRY(add_outputs(&m, g->block));
+    place_values(m.k);
+done:
+    if (status)
+        td_row_kernel_free(m.k);
+    else
+        *out = m.k;
+    return status;
+}
+
+void td_row_kernel_free(td_row_kernel *k) {
+    for (int j = 0; k && j < k->nstages; j++)
+        td_script_kernel_free(k->stages[j].kernel);
+    td_free(k);
+}

@@ -1,0 +1,42 @@
+/* row_stages.h: a group along rows as stages; for row_kernel.c, which runs them. */
+#ifndef TD_SCRIPT_ROW_STAGES_H
+#define TD_SCRIPT_ROW_STAGES_H
+
+#include "engine/script/kernel.h"
+#include "engine/script/row_kernel.h"
+
+enum { TD_ROW_VALUES = 64, TD_ROW_STAGES = 32, TD_ROW_ENDS = 24 };
+
+typedef struct td_row_value {
+    uint8_t class; /* td_row_class */
+    uint8_t dtype;
+    int16_t output; /* which of the group's; -1: none */
+    int16_t slot;   /* of what is neither output nor input: where it lies; -1 */
+} td_row_value;
+
+/* An operator along rows, or a pointwise group; `in` and `out` are values. */
+typedef struct td_row_stage {
+    const td_ir_node *node;
+    td_script_kernel *kernel; /* NULL: an operator along rows, whose first arguments `in` are */
+    td_dtype compute;         /* of a kernel */
+    int nin, nout;
+    int16_t in[TD_ROW_ENDS], out[TD_ROW_ENDS];
+} td_row_stage;
+
+struct td_row_kernel {
+    const td_ir_graph *graph;
+    int ninputs, noutputs, nvalues, nstages, nslots;
+    int inner;    /* dims of a row */
+    int full;     /* an input of the whole shape */
+    int64_t cost; /* of an element, an addition being 1 */
+    int outputs[TD_ROW_ENDS];
+    td_row_value values[TD_ROW_VALUES]; /* the inputs first */
+    td_row_value slots[TD_ROW_VALUES];  /* of what class and dtype */
+    td_row_stage stages[TD_ROW_STAGES];
+};
+
+/* The arguments of an operator along rows as they are for a matrix: `inner` holds its dim 1, and
+ * stays valid as long as they do. Tensors are left out. */
+void td_row_arguments(const td_ir_node *node, const int64_t *inner, td_value *args);
+
+#endif

@@ -1,0 +1,139 @@
+-- Groups along rows (engine/script/row_kernel.h) give the bits that their operators give one by one: for lengths and numbers
+-- of rows around every way that reductions have, dims, dtypes, broadcasting and strided inputs, threads, NaN and infinities.
+local t = require "harness"
+
+local function keep(dim) return { keepdim = true } end
+
+local function layer_norm(x, w, b, s)
+    local off = x - x:mean(-1, { keepdim = true })
+    local spread = (off * off):mean(-1, { keepdim = true })
+    return off / (spread + 1e-5):sqrt() * w + b * s
+end
+
+local function log_softmax(x, w, b, s)
+    local top = x:amax(-1, { keepdim = true })
+    local logs = x - top - (x - top):exp():sum(-1, { keepdim = true }):log()
+    return logs * w, (logs * b):sum(-1), top * s
+end
+
+local function spread(x, w, b, s)
+    local y = x:tanh() * w
+    return (y - y:amin(-1, { keepdim = true })) / y:std(-1, { keepdim = true }) * s, y:var(-1), (x * y):prod(-1)
+end
+
+local function softmaxes(x, w, b, s)
+    local p, l = (x * w):softmax(-1), x:log_softmax(-1)
+    return (p * l):sum(-1, { keepdim = true }) + s, p, x:gt(p):logical_and(l:lt(s)):where(p, l):nansum(-1)
+end
+
+local function two_dims(x, w, b, s)
+    local m = x:mean({ -2, -1 }, { keepdim = true })
+    return (x - m) * s, (x * m):sum({ -2, -1 })
+end
+
+local PROGRAMS = { layer_norm = layer_norm, log_softmax = log_softmax, spread = spread, softmaxes = softmaxes, two_dims = two_dims }
+
+local function check_bits(got, want, what)
+    t.eq(tostring(got.dtype) .. tostring(got.shape), tostring(want.dtype) .. tostring(want.shape), what)
+    local nan = want:isnan()
+    t.ok(got:isnan():equal(nan), what .. ": NaN elsewhere")
+    got, want = tide.where(nan, 0, got), tide.where(nan, 0, want)
+    t.ok(got:equal(want) and got:signbit():equal(want:signbit()), what .. ": other bits")
+end
+
+-- A tensor, its elements among them what is no number where `odd`.
+local function make(shape, dtype, odd)
+    local x = tide.randn(shape, { dtype = dtype })
+    if odd and x:numel() > 4 then
+        local flat = x:view(-1)
+        flat[1], flat[3], flat[x:numel() // 2] = 0 / 0, 1 / 0, -1 / 0
+        flat[x:numel()], flat[4] = -0.0, -1 / 0
+    end
+    return x
+end
+
+local function inputs_of(shape, dtype, odd)
+    local n = shape[#shape]
+    return { make(shape, dtype, odd), make({ n }, dtype), make({ n }, dtype), tide.tensor(0.75, { dtype = dtype }) }
+end
+
+local function check(name, f, fn, inputs, what)
+    local want, got = table.pack(fn(table.unpack(inputs))), table.pack(f(table.unpack(inputs)))
+    t.eq(got.n, want.n)
+    for k = 1, want.n do
+        check_bits(got[k], want[k], ("%s, result %d, %s"):format(name, k, what))
+    end
+end
+
+local function check_shapes(shapes, dtypes)
+    for name, fn in pairs(PROGRAMS) do
+        for _, dtype in ipairs(dtypes) do
+            local f = tide.jit.script(fn)
+            for k, shape in ipairs(shapes) do
+                for threads = 1, 2 do
+                    tide.set_num_threads(threads)
+                    local what = ("(%s) %s, %d threads"):format(table.concat(shape, ", "), tostring(dtype), threads)
+                    check(name, f, fn, inputs_of(shape, dtype, k % 2 == 0), what)
+                end
+            end
+        end
+    end
+end
+
+t.test("rows of every length", function()
+    local shapes = {}
+    for _, n in ipairs { 2, 3, 7, 15, 16, 17, 31, 32, 33, 64, 100, 128, 129, 1000, 4096, 4097 } do
+        for _, rows in ipairs { 1, 5, 127, 131, n < 200 and 600 or 63 } do
+            shapes[#shapes + 1] = { rows, 1, n }
+        end
+    end
+    check_shapes(shapes, { tide.float32 })
+end)
+
+t.test("shapes of several dims, long rows, few elements, none", function()
+    check_shapes({ { 3, 5, 7 }, { 2, 300, 9, 16 }, { 1, 70, 1 }, { 300, 2, 1 }, { 1, 2, 70001 }, { 65, 1, 65537 }, { 2, 0, 5 },
+        { 0, 4, 5 } }, { tide.float32, tide.float64 })
+end)
+
+t.test("inputs otherwise than traced run their operators", function()
+    for name, fn in pairs(PROGRAMS) do
+        local f = tide.jit.script(fn)
+        local x, w, b, s = table.unpack(inputs_of({ 40, 3, 33 }, tide.float32))
+        check(name, f, fn, { x, w, b, s }, "as they are")
+        check(name, f, fn, { x, w, b, s }, "again")
+        check(name, f, fn, { x:transpose(1, 2), w, b, s }, "transposed")
+        check(name, f, fn, { x:narrow(3, 2, 7), w:narrow(1, 2, 7), b[{ { 1, 14, 2 } }], s }, "strided")
+        check(name, f, fn, { x:narrow(1, 3, 1):expand(5, 3, 33), w, b, s }, "expanded")
+        check(name, f, fn, { x, w:sum(1, { keepdim = true }), b, s }, "one weight")
+        check(name, f, fn, { x, x:narrow(3, 1, 1):contiguous(), b, s }, "a weight for each row")
+        check(name, f, fn, { x:double(), w, b, s }, "of two dtypes")
+        x = x:clone():requires_grad_()
+        check(name, f, fn, { x, w, b, s }, "recorded")
+    end
+end)
+
+t.test("gradients", function()
+    for name, fn in pairs(PROGRAMS) do
+        local f = tide.jit.script(fn)
+        for _, shape in ipairs { { 3, 4, 5 }, { 20, 20, 33 }, { 20, 20, 33 } } do
+            local grads = {}
+            local inputs = inputs_of(shape, tide.float32)
+            for way, call in ipairs { fn, f } do
+                local own = {}
+                for k, x in ipairs(inputs) do
+                    own[k] = x:clone():requires_grad_()
+                end
+                local total
+                for _, y in ipairs(table.pack(call(table.unpack(own)))) do
+                    total = total and total + (y * y):sum() or (y * y):sum()
+                end
+                grads[way] = tide.autograd.grad(total, own, { allow_unused = true })
+            end
+            for k = 1, 4 do
+                if grads[1][k] then
+                    check_bits(grads[2][k], grads[1][k], ("%s: gradient of input %d"):format(name, k))
+                end
+            end
+        end
+    end
+end)
