@@ -36,9 +36,9 @@ local PROGRAMS = { layer_norm = layer_norm, log_softmax = log_softmax, spread = 
 local function check_bits(got, want, what)
     t.eq(tostring(got.dtype) .. tostring(got.shape), tostring(want.dtype) .. tostring(want.shape), what)
     local nan = want:isnan()
-    t.ok(got:isnan():equal(nan), what .. ": NaN elsewhere")
+    t.ok_(got:isnan():equal(nan), what .. ": NaN elsewhere")
     got, want = tide.where(nan, 0, got), tide.where(nan, 0, want)
-    t.ok(got:equal(want) and got:signbit():equal(want:signbit()), what .. ": other bits")
+    t.ok_(got:equal(want) and got:signbit():equal(want:signbit()), what .. ": other bits")
 end
 
 -- A tensor, its elements among them what is no number where `odd`.
