@@ -6,6 +6,10 @@
 
 typedef struct td_script_kernel td_script_kernel;
 
+/* Of a pointwise operator's node: are some of its steps calls of functions (exp, tanh) rather than
+ * operations of a processor? */
+bool td_script_kernel_calls(const td_ir_node *node);
+
 /* May a node stand in a group? It is a pointwise operator on tensors of one dtype, float32 or
  * float64, whose other arguments are constants, as far as its types say: one that makes such
  * tensors, or masks of them (comparisons and what joins those), or chooses by a mask. */

@@ -23,7 +23,7 @@ end
 
 local function softmaxes(x, w, b, s)
     local p, l = (x * w):softmax(-1), x:log_softmax(-1)
-    return (p * l):sum(-1, { keepdim = true }) + s, p, x:gt(p):logical_and(l:lt(s)):where(p, l):nansum(-1)
+    return (p * l):sum(-1, { keepdim = true }) + s, p, tide.where(x:gt(p):logical_and(l:lt(s)), p, l):nansum(-1)
 end
 
 local function two_dims(x, w, b, s)
@@ -36,9 +36,9 @@ local PROGRAMS = { layer_norm = layer_norm, log_softmax = log_softmax, spread = 
 local function check_bits(got, want, what)
     t.eq(tostring(got.dtype) .. tostring(got.shape), tostring(want.dtype) .. tostring(want.shape), what)
     local nan = want:isnan()
-    t.ok_(got:isnan():equal(nan), what .. ": NaN elsewhere")
+    t.is_true(got:isnan():equal(nan), what .. ": NaN elsewhere")
     got, want = tide.where(nan, 0, got), tide.where(nan, 0, want)
-    t.ok_(got:equal(want) and got:signbit():equal(want:signbit()), what .. ": other bits")
+    t.is_true(got:equal(want) and got:signbit():equal(want:signbit()), what .. ": other bits")
 end
 
 -- A tensor, its elements among them what is no number where `odd`.

@@ -5,17 +5,53 @@
 
 #include <string.h>
 
+static bool equal_sizes(const td_ir_type *a, const td_ir_type *b) {
+    return a->n == 0 ||
+           (a->sizes && b->sizes && !memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->n));
+}
+
 static bool same_sizes(const td_ir_type *a, const td_ir_type *b) {
     bool mask = a->dtype == TD_BOOL || b->dtype == TD_BOOL; /* of what is computed beside it */
-    return a->n >= 0 && a->n == b->n && (mask || a->dtype == b->dtype) &&
-           (a->n == 0 ||
-            (a->sizes && b->sizes && !memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->n)));
+    return a->n >= 0 && a->n == b->n && (mask || a->dtype == b->dtype) && equal_sizes(a, b);
+}
+
+static bool is_single(const td_ir_type *type) {
+    for (int d = 0; d < type->n; d++)
+        if (type->sizes[d] != 1)
+            return false;
+    return true;
+}
+
+enum { SHORT = 256 }; /* elements of a row up to which a row is too little for a call */
+
+/* Is one of its inputs repeated along or across short rows? */
+static bool spreads(const td_ir_node *node) {
+    const td_ir_type *whole = node->outputs[0]->type;
+    const int64_t inner = whole->n > 0 && whole->sizes ? whole->sizes[whole->n - 1] : 0;
+    for (int k = 0; k < node->ninputs && inner > 1 && inner < SHORT; k++) {
+        const td_ir_type *type = node->inputs[k]->type;
+        if (type->kind == TD_IR_TENSOR && type->n > 0 && type->sizes &&
+            !(type->n == whole->n && equal_sizes(type, whole)) && !is_single(type))
+            return true;
+    }
+    return false;
+}
+
+/* Functions are called for many elements at a time, what is repeated is read row by row: both in
+ * one program would be calls for each row. */
+static bool parts(const td_group *g, const td_ir_node *node) {
+    const bool calls = td_script_kernel_calls(node), spread = spreads(node);
+    for (int k = 0; (calls || spread) && k < g->n; k++)
+        if ((calls && spreads(g->nodes[k])) || (spread && td_script_kernel_calls(g->nodes[k])))
+            return true;
+    return false;
 }
 
 static bool fits(const td_group *g, const td_ir_node *node, const void *ctx) {
     (void)ctx;
     return td_script_kernel_takes(node) &&
-           (!g->n || same_sizes(node->outputs[0]->type, g->nodes[0]->outputs[0]->type));
+           (!g->n || same_sizes(node->outputs[0]->type, g->nodes[0]->outputs[0]->type)) &&
+           !parts(g, node);
 }
 
 static td_status fuse_block(const td_alias_info *a, td_ir_block *block, td_pass_note *note) {
