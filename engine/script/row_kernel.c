@@ -28,11 +28,12 @@ static bool same_dims(const td_tensor *x, int at, const td_tensor *y, int from, 
 }
 
 /* Is a tensor what its type was to the shape, to that of `full`? */
-static bool is_class(const td_tensor *x, td_row_class class, const td_tensor *full, int inner) {
-    const int outer = full->ndim - inner;
+static bool is_class(const td_row_kernel *k, const td_tensor *x, td_row_class class,
+                     const td_tensor *full) {
+    const int inner = k->inner, outer = full->ndim - inner;
     switch (class) {
     case TD_ROW_ONE:
-        return x->numel == 1 && x->ndim <= outer;
+        return x->numel == 1 && x->ndim <= (k->flat ? outer : full->ndim);
     case TD_ROW_VEC:
         return x->contiguous && x->ndim >= inner && x->ndim <= full->ndim &&
                are_ones(x, 0, x->ndim - inner) &&
@@ -60,10 +61,11 @@ static const td_tensor *find_full(const td_row_kernel *k, const td_value *inputs
             return NULL;
     }
     const td_tensor *full = inputs[k->full].tensor;
-    if (full->ndim < k->inner)
+    const int outer = full->ndim - k->inner;
+    if (outer < 0 || (k->outer && memcmp(full->sizes, k->outer, sizeof *k->outer * (size_t)outer)))
         return NULL;
     for (int j = 0; j < k->ninputs; j++)
-        if (!is_class(inputs[j].tensor, (td_row_class)k->values[j].class, full, k->inner) ||
+        if (!is_class(k, inputs[j].tensor, (td_row_class)k->values[j].class, full) ||
             !td_device_same(td_tensor_device(inputs[j].tensor), td_tensor_device(full)))
             return NULL;
     return full;
@@ -186,10 +188,9 @@ static td_status run_along(const run *r, const td_row_stage *s, view *w) {
     td_value args[TD_MAX_PARAMS];
     td_meta meta = {.dtype = TD_DTYPE_NONE, .device = r->device, .ndim = -1};
     _Alignas(16) unsigned char plan[TD_PLAN_BYTES];
-    const td_op *op = s->node->op;
+    const td_op *op = td_row_arguments(s->node, &inner, args);
     td_tensor *out = w->at[s->out[0]];
     td_call call = {.op = op, .args = args, .device = r->device, .plan = plan, .out = {out}};
-    td_row_arguments(s->node, &inner, args);
     for (int j = 0; j < s->nin; j++)
         args[j].tensor = w->at[s->in[j]];
     td_status status = op->rule(&call, &meta);

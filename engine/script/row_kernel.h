@@ -13,7 +13,7 @@
 /* What a value is to a shape of rows, of which the last dims are the elements of a row. */
 typedef enum td_row_class {
     TD_ROW_NONE, /* none of these */
-    TD_ROW_ONE,  /* one element, of no more dims than the rows have */
+    TD_ROW_ONE,  /* one element, of no more dims than the shape has */
     TD_ROW_VEC,  /* an element for each place in a row, the same for all rows */
     TD_ROW_ROW,  /* one for each row, with dims of size 1 for the elements */
     TD_ROW_FLAT, /* one for each row, without these dims */

@@ -18,15 +18,21 @@ typedef struct row_op {
 /* NULL: it is none. All of them make of a row what they make of it among others. */
 static const row_op *find_row_op(const td_op *op) {
     static const row_op fold = {1, 1, 2, 2}, spread = {1, 1, 3, 6}, softmax = {1, 1, -1, 16},
-                        backward = {2, 2, -1, 8};
+                        backward = {2, 2, -1, 8}, sum_to = {1, 1, 1, 2};
     if (op == TD_OP(sum) || op == TD_OP(mean) || op == TD_OP(amax) || op == TD_OP(amin) ||
         op == TD_OP(prod) || op == TD_OP(nansum))
         return &fold;
+    if (op == TD_OP(sum_to))
+        return &sum_to;
     if (op == TD_OP(var) || op == TD_OP(std))
         return &spread;
     if (op == TD_OP(softmax) || op == TD_OP(log_softmax))
         return &softmax;
     return op == TD_OP(softmax_backward) || op == TD_OP(log_softmax_backward) ? &backward : NULL;
+}
+
+static bool equal(const int64_t *a, const int64_t *b, int n) {
+    return n == 0 || !memcmp(a, b, sizeof *a * (size_t)n);
 }
 
 static const td_value *constant_of(const td_ir_value *value) {
@@ -55,6 +61,16 @@ static bool same_sizes(const td_ir_type *a, const td_ir_type *b) {
            !memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->n);
 }
 
+/* Of what is summed to sizes: dims that come to one element behind all that stay; 0: others do. */
+static int inner_of_sizes(const td_value *sizes, const td_ir_type *full) {
+    int k = 0;
+    if (sizes->kind != TD_KIND_INTS || sizes->n != full->n)
+        return 0;
+    while (k < full->n && sizes->ints[full->n - 1 - k] == 1)
+        k++;
+    return equal(sizes->ints, full->sizes, full->n - k) ? k : 0;
+}
+
 bool td_row_operator(const td_ir_node *node, td_row_shape *shape) {
     const row_op *row = node->kind == TD_IR_OPERATOR && !node->inplace && node->noutputs == 1
                             ? find_row_op(node->op)
@@ -71,23 +87,34 @@ bool td_row_operator(const td_ir_node *node, td_row_shape *shape) {
         if (!v || v->kind == TD_KIND_TENSOR || v->kind == TD_KIND_DTYPE)
             return false;
     }
-    shape->inner = inner_dims(constant_of(node->inputs[row->dims]), shape->full->n);
+    const td_value *dims = constant_of(node->inputs[row->dims]);
+    shape->inner = node->op == TD_OP(sum_to) ? inner_of_sizes(dims, shape->full)
+                                             : inner_dims(dims, shape->full->n);
     return shape->inner > 0;
 }
 
-void td_row_arguments(const td_ir_node *node, const int64_t *inner, td_value *args) {
+const td_op *td_row_arguments(const td_ir_node *node, const int64_t *inner, td_value *args) {
     const row_op *row = find_row_op(node->op);
+    if (node->op == TD_OP(sum_to)) {
+        args[0] = (td_value){.kind = TD_KIND_TENSOR};
+        args[1] = TD_INTS(1, inner);
+        args[2] = TD_B(true);
+        args[3] = TD_NIL;
+        return TD_OP(sum);
+    }
     for (int k = 0; k < node->ninputs; k++)
         args[k] = k < row->tensors ? (td_value){.kind = TD_KIND_TENSOR}
                                    : node->inputs[k]->node->constant;
     args[row->dims] = row->keepdim < 0 ? TD_I(*inner) : TD_INTS(1, inner);
     if (row->keepdim >= 0)
         args[row->keepdim] = TD_B(true);
+    return node->op;
 }
 
 static td_row_class made_by(const td_ir_node *node) {
     const row_op *row = find_row_op(node->op);
-    return row->keepdim < 0                                ? TD_ROW_FULL
+    return node->op == TD_OP(sum_to)                       ? TD_ROW_ROW
+           : row->keepdim < 0                                ? TD_ROW_FULL
            : constant_of(node->inputs[row->keepdim])->b ? TD_ROW_ROW
                                                            : TD_ROW_FLAT;
 }
@@ -101,10 +128,6 @@ static bool are_ones(const int64_t *sizes, int n) {
     return true;
 }
 
-static bool equal(const int64_t *a, const int64_t *b, int n) {
-    return n == 0 || !memcmp(a, b, sizeof *a * (size_t)n);
-}
-
 td_row_class td_row_class_of(const td_row_shape *shape, const td_ir_type *type) {
     static const int64_t none[1];
     const td_ir_type *full = shape->full;
@@ -114,10 +137,10 @@ td_row_class td_row_class_of(const td_row_shape *shape, const td_ir_type *type) 
     const int64_t *sizes = n ? type->sizes : none;
     if (n == full->n && equal(sizes, full->sizes, n))
         return TD_ROW_FULL;
-    if (n <= outer && are_ones(sizes, n))
-        return TD_ROW_ONE;
     if (n == full->n && equal(sizes, full->sizes, outer) && are_ones(sizes + outer, inner))
         return TD_ROW_ROW;
+    if (are_ones(sizes, n))
+        return TD_ROW_ONE;
     if (n >= inner && are_ones(sizes, n - inner) &&
         equal(sizes + n - inner, full->sizes + outer, inner))
         return TD_ROW_VEC;
@@ -125,12 +148,13 @@ td_row_class td_row_class_of(const td_row_shape *shape, const td_ir_type *type) 
 }
 
 td_row_class td_row_join(td_row_class a, td_row_class b) {
-    const bool flat = a == TD_ROW_FLAT || b == TD_ROW_FLAT;
+    if (a == b)
+        return a;
     if (a == TD_ROW_NONE || b == TD_ROW_NONE)
         return TD_ROW_NONE;
-    if (a == b || b == TD_ROW_ONE)
-        return a;
-    return a == TD_ROW_ONE ? b : flat ? TD_ROW_NONE : TD_ROW_FULL;
+    if (a == TD_ROW_ONE || b == TD_ROW_ONE)
+        return a == TD_ROW_ONE ? b : a;
+    return a == TD_ROW_FLAT || b == TD_ROW_FLAT ? TD_ROW_NONE : TD_ROW_FULL;
 }
 
 /* ---- stages ---- */
@@ -158,6 +182,7 @@ static td_status add_value(maker *m, const td_ir_value *value, td_row_class clas
         return refuse("too many values");
     if (class == TD_ROW_NONE || (!is_float(type) && type->dtype != TD_BOOL))
         return refuse("a value of another shape or dtype");
+    m->k->flat |= class == TD_ROW_FLAT;
     m->values[m->k->nvalues] = value;
     m->k->values[m->k->nvalues++] = (td_row_value){
         .class = (uint8_t)class, .dtype = (uint8_t)type->dtype, .output = -1, .slot = -1};
@@ -247,6 +272,8 @@ static td_status add_operator(maker *m, const td_ir_node *node) {
     for (int k = 0; k < row->tensors; k++)
         if (class_of(m, node->inputs[k]) != TD_ROW_FULL)
             return refuse("an operator along other rows");
+    if (node->op == TD_OP(sum_to)) /* for these sizes alone */
+        m->k->outer = constant_of(node->inputs[1])->ints;
     m->k->cost += row->cost;
     return add_stage(m, node, row->tensors, made_by(node), &s);
 }

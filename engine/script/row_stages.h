@@ -28,6 +28,8 @@ struct td_row_kernel {
     int ninputs, noutputs, nvalues, nstages, nslots;
     int inner;    /* dims of a row */
     int full;     /* an input of the whole shape */
+    bool flat;    /* some value has fewer dims than the shape */
+    const int64_t *outer; /* sizes that its other dims must have; NULL: any */
     int64_t cost; /* of an element, an addition being 1 */
     int outputs[TD_ROW_ENDS];
     td_row_value values[TD_ROW_VALUES]; /* the inputs first */
@@ -35,8 +37,8 @@ struct td_row_kernel {
     td_row_stage stages[TD_ROW_STAGES];
 };
 
-/* The arguments of an operator along rows as they are for a matrix: `inner` holds its dim 1, and
- * stays valid as long as they do. Tensors are left out. */
-void td_row_arguments(const td_ir_node *node, const int64_t *inner, td_value *args);
+/* The operator that does the same to a matrix, and its arguments: `inner` holds dim 1, and stays
+ * valid as long as they do. Tensors, the first of them, are left out. */
+const td_op *td_row_arguments(const td_ir_node *node, const int64_t *inner, td_value *args);
 
 #endif

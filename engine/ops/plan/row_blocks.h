@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-    TD_ROW_BLOCK = 8 * 1024,     /* elements of a block, a few of which stay in a core's cache */
+    TD_ROW_BLOCK = 16 * 1024,     /* elements of a block, a few of which stay in a core's cache */
     TD_ROW_BLOCK_SHORT = 128,    /* elements of rows that are worked on many together; and how many
                                     a block that is not the only one has of them at least */
     TD_ROW_BLOCK_LONG = 64 * 1024, /* elements of a row up to which rows are not cut, */
