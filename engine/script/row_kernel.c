@@ -15,7 +15,7 @@
 
 /* ---- inputs ---- */
 
-/* Are the elements of some dims all told by this count of ones? */
+/* Are these dims of size 1? */
 static bool are_ones(const td_tensor *x, int from, int to) {
     for (int d = from; d < to; d++)
         if (x->sizes[d] != 1)
@@ -46,6 +46,7 @@ static bool is_class(const td_row_kernel *k, const td_tensor *x, td_row_class cl
     case TD_ROW_FULL:
         return x->contiguous && td_tensor_same_shape(x, full);
     case TD_ROW_NONE:
+    case TD_ROW_TOTAL:
         break;
     }
     return false;
@@ -73,14 +74,59 @@ static const td_tensor *find_full(const td_row_kernel *k, const td_value *inputs
 
 /* ---- a run ---- */
 
+/* The loop's items are blocks of rows or, where scratch is summed up, the pieces of such sums, each
+ * of which is done block by block. */
 typedef struct run {
     const td_row_kernel *kernel;
     td_device device;
-    const td_value *inputs;
-    td_tensor *results[TD_ROW_ENDS];
-    int64_t rows, n, blocks;
+    int64_t rows, n, items;
+    int64_t piece_rows;              /* 0: items are blocks */
+    td_tensor *whole[TD_ROW_VALUES]; /* what has memory of its own shape; NULL: scratch has it */
+    td_tensor *results[TD_ROW_ENDS]; /* owned, as the next are */
+    td_tensor *made[TD_ROW_ENDS];    /* of summed scratch, where items are blocks */
+    int nmade;
+    td_tensor *sums;   /* [total][piece], float64 */
     atomic_int failed; /* a status: a stage could not be done */
 } run;
+
+typedef struct span {
+    int64_t first, last; /* rows */
+} span;
+
+/* Part k of n parts of a span, which are as long or a row longer. */
+static span part_of(span s, int64_t k, int64_t n) {
+    const int64_t rows = s.last - s.first, each = rows / n, more = rows % n;
+    return (span){s.first + each * k + (k < more ? k : more),
+                  s.first + each * (k + 1) + (k + 1 < more ? k + 1 : more)};
+}
+
+static span item_rows(const run *r, int64_t item) {
+    if (!r->piece_rows)
+        return part_of((span){0, r->rows}, item, r->items);
+    const int64_t first = item * r->piece_rows, last = first + r->piece_rows;
+    return (span){first, last < r->rows ? last : r->rows};
+}
+
+static int64_t blocks_of(const run *r, span item) {
+    return r->piece_rows ? td_row_blocks(item.last - item.first, r->n) : 1;
+}
+
+/* Rows of the largest block. */
+static int64_t most_rows(const run *r) {
+    int64_t most = 0;
+    for (int64_t k = 0; k < 2; k++) { /* the first is as large as all but the last */
+        span item = item_rows(r, k ? r->items - 1 : 0);
+        span block = part_of(item, 0, blocks_of(r, item));
+        most = block.last - block.first > most ? block.last - block.first : most;
+    }
+    return most;
+}
+
+static int64_t width_of(const run *r, const td_row_value *v) {
+    return v->class == TD_ROW_FULL ? r->n : 1;
+}
+
+/* ---- blocks ---- */
 
 enum { SMALL = 16 * 1024 }; /* bytes of scratch that lie on the stack */
 
@@ -88,18 +134,12 @@ enum { SMALL = 16 * 1024 }; /* bytes of scratch that lie on the stack */
 typedef struct view {
     td_tensor tensors[TD_ROW_VALUES];
     td_storage slots[TD_ROW_VALUES]; /* kernels know by storages that scratch does not overlap */
-    td_tensor *at[TD_ROW_VALUES];
     _Alignas(64) unsigned char small[SMALL];
 } view;
 
-static int64_t width_of(const run *r, const td_row_value *v) {
-    return v->class == TD_ROW_FULL ? r->n : 1;
-}
-
-/* Scratch has the size of the largest block. */
-static int64_t slot_bytes(const run *r, const td_row_value *v) {
-    int64_t most = (r->rows + r->blocks - 1) / r->blocks;
-    return (most * width_of(r, v) * (int64_t)td_dtype_size((td_dtype)v->dtype) + 63) & ~63;
+static int64_t slot_bytes(const run *r, const td_row_value *slot, int64_t most) {
+    int64_t rows = slot->summed ? r->piece_rows : most;
+    return (rows * width_of(r, slot) * (int64_t)td_dtype_size((td_dtype)slot->dtype) + 63) & ~63;
 }
 
 static void set_up(td_tensor *x, td_dtype dtype, td_storage *storage, void *data) {
@@ -108,6 +148,7 @@ static void set_up(td_tensor *x, td_dtype dtype, td_storage *storage, void *data
     atomic_init(&x->refs, 1);
     x->sizes = x->inline_dims;
     x->strides = x->inline_dims + TD_INLINE_DIMS;
+    x->numel = 1;
 }
 
 static void set_matrix(td_tensor *x, int64_t rows, int64_t width) {
@@ -119,61 +160,52 @@ static void set_matrix(td_tensor *x, int64_t rows, int64_t width) {
     x->numel = rows * width;
 }
 
-static void set_slot(td_storage *s, td_device device, void *data, int64_t bytes) {
-    *s = (td_storage){.device = device, .data = data, .bytes = (size_t)bytes};
-    atomic_init(&s->refs, 1);
-}
-
 /* What does not change from block to block. */
-static void lay_out(const run *r, view *w, char *scratch) {
+static void lay_out(const run *r, view *w, unsigned char *scratch, int64_t most) {
     const td_row_kernel *k = r->kernel;
-    int64_t offsets[TD_ROW_VALUES + 1] = {0};
-    for (int j = 0; j < k->nslots; j++)
-        offsets[j + 1] = offsets[j] + slot_bytes(r, &k->slots[j]);
-    for (int j = 0; j < k->nslots; j++)
-        set_slot(&w->slots[j], r->device, scratch + offsets[j], offsets[j + 1] - offsets[j]);
+    for (int j = 0; j < k->nslots; j++) {
+        const int64_t bytes = slot_bytes(r, &k->slots[j], most);
+        w->slots[j] =
+            (td_storage){.device = r->device, .data = scratch, .bytes = (size_t)bytes};
+        atomic_init(&w->slots[j].refs, 1);
+        scratch += bytes;
+    }
     for (int j = 0; j < k->nvalues; j++) {
         const td_row_value *v = &k->values[j];
-        td_tensor *x = &w->tensors[j];
-        w->at[j] = x;
-        if (j < k->ninputs && v->class == TD_ROW_ONE) {
-            w->at[j] = r->inputs[j].tensor;
-        } else if (j < k->ninputs || v->output >= 0) {
-            td_tensor *whole = j < k->ninputs ? r->inputs[j].tensor : r->results[v->output];
-            set_up(x, (td_dtype)v->dtype, whole->storage, whole->data);
-        } else {
-            td_storage *slot = &w->slots[v->slot];
-            set_up(x, (td_dtype)v->dtype, slot, slot->data);
-        }
+        td_tensor *whole = r->whole[j];
+        td_storage *storage = whole ? whole->storage : v->slot >= 0 ? &w->slots[v->slot] : NULL;
+        set_up(&w->tensors[j], (td_dtype)v->dtype, storage, whole ? whole->data : storage->data);
         if (v->class == TD_ROW_VEC)
-            set_matrix(x, 1, r->n);
+            set_matrix(&w->tensors[j], 1, r->n);
     }
 }
 
-static void move_to(const run *r, view *w, int64_t first, int64_t rows) {
+/* To rows of an item. */
+static void move_to(const run *r, view *w, span item, span block) {
     const td_row_kernel *k = r->kernel;
     for (int j = 0; j < k->nvalues; j++) {
         const td_row_value *v = &k->values[j];
-        if (v->class == TD_ROW_ONE || v->class == TD_ROW_VEC)
+        if (v->class == TD_ROW_ONE || v->class == TD_ROW_VEC || v->class == TD_ROW_TOTAL)
             continue;
         td_tensor *x = &w->tensors[j];
-        const td_tensor *whole = j < k->ninputs   ? r->inputs[j].tensor
-                                 : v->output >= 0 ? r->results[v->output]
-                                                  : NULL;
-        int64_t width = width_of(r, v), size = (int64_t)td_dtype_size((td_dtype)v->dtype);
-        if (whole)
-            x->data = (char *)whole->data + first * width * size;
-        set_matrix(x, rows, width);
+        int64_t width = width_of(r, v), row = width * (int64_t)td_dtype_size((td_dtype)v->dtype);
+        if (r->whole[j])
+            x->data = (char *)r->whole[j]->data + block.first * row;
+        else if (v->summed)
+            x->data = (char *)x->storage->data + (block.first - item.first) * row;
+        set_matrix(x, block.last - block.first, width);
     }
 }
+
+/* ---- stages ---- */
 
 static td_status run_pointwise(const run *r, const td_row_stage *s, view *w) {
     td_operand operands[TD_ROW_ENDS];
     td_tensor *outs[TD_ROW_ENDS];
     for (int j = 0; j < s->nin; j++)
-        operands[j] = (td_operand){.tensor = w->at[s->in[j]]};
+        operands[j] = (td_operand){.tensor = &w->tensors[s->in[j]]};
     for (int j = 0; j < s->nout; j++)
-        outs[j] = w->at[s->out[j]];
+        outs[j] = &w->tensors[s->out[j]];
     td_pointwise_plan plan = {.program = td_script_kernel_program(s->kernel),
                               .operands = operands,
                               .compute = s->compute,
@@ -182,48 +214,120 @@ static td_status run_pointwise(const run *r, const td_row_stage *s, view *w) {
     return TD_RUN(r->device, pointwise, &plan);
 }
 
-/* The operator's own rule and kernel, on tensors that are there. */
+/* An operator's own rule and kernel, on tensors that are there. */
+static td_status run_operator(td_device device, const td_op *op, const td_value *args,
+                              td_tensor *out) {
+    td_meta meta = {.dtype = TD_DTYPE_NONE, .device = device, .ndim = -1};
+    _Alignas(16) unsigned char plan[TD_PLAN_BYTES];
+    td_call call = {.op = op, .args = args, .device = device, .plan = plan, .out = {out}};
+    td_status status = op->rule(&call, &meta);
+    bool fits = status == TD_OK && meta.dtype == out->dtype && meta.ndim == out->ndim;
+    for (int d = 0; fits && d < meta.ndim; d++)
+        fits = meta.sizes[d] == out->sizes[d];
+    if (status == TD_OK && !fits)
+        status = td_fail(TD_EINTERNAL, "%s makes something else of a block", op->name);
+    return status ? status : op->kernel(&call);
+}
+
 static td_status run_along(const run *r, const td_row_stage *s, view *w) {
     static const int64_t inner = 1;
     td_value args[TD_MAX_PARAMS];
-    td_meta meta = {.dtype = TD_DTYPE_NONE, .device = r->device, .ndim = -1};
-    _Alignas(16) unsigned char plan[TD_PLAN_BYTES];
     const td_op *op = td_row_arguments(s->node, &inner, args);
-    td_tensor *out = w->at[s->out[0]];
-    td_call call = {.op = op, .args = args, .device = r->device, .plan = plan, .out = {out}};
     for (int j = 0; j < s->nin; j++)
-        args[j].tensor = w->at[s->in[j]];
-    td_status status = op->rule(&call, &meta);
-    if (status)
-        return status;
-    if (meta.dtype != out->dtype || meta.ndim != 2 || meta.sizes[0] != out->sizes[0] ||
-        meta.sizes[1] != out->sizes[1])
-        return td_fail(TD_EINTERNAL, "%s makes something else of a block", op->name);
-    return op->kernel(&call);
+        args[j] = TD_T(&w->tensors[s->in[j]]);
+    return run_operator(r->device, op, args, &w->tensors[s->out[0]]);
 }
 
-static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
-    run *r = ctx;
+static td_status run_stages(const run *r, view *w) {
     const td_row_kernel *k = r->kernel;
+    td_status status = TD_OK;
+    for (int j = 0; j < k->nstages && status == TD_OK; j++)
+        if (!k->stages[j].total)
+            status = k->stages[j].kernel ? run_pointwise(r, &k->stages[j], w)
+                                         : run_along(r, &k->stages[j], w);
+    return status;
+}
+
+/* ---- sums of all ---- */
+
+/* Sum x, of one dim or none, by the loop that sums a whole tensor; as the operator ends where it is
+ * a mean of `count` elements (0: a sum). */
+static td_status sum_up(const run *r, td_tensor *x, td_tensor *out, int64_t count) {
+    td_reduce_plan plan = {.x = x,
+                           .out = out,
+                           .mask = x->ndim > 0,
+                           .compute = (td_dtype)x->dtype,
+                           .reducer = TD_REDUCE_SUM,
+                           .finish = count ? TD_FINISH_DIVIDE : TD_FINISH_PLAIN,
+                           .param = (double)count};
+    return TD_RUN(r->device, reduce, &plan);
+}
+
+static double *sums_of(const run *r, int total) {
+    return (double *)r->sums->data + total * r->items;
+}
+
+/* Of a piece, in double, whatever the dtype. */
+static td_status sum_piece(const run *r, view *w, span item, int64_t piece) {
+    const td_row_kernel *k = r->kernel;
+    td_status status = TD_OK;
+    for (int j = 0, total = 0; j < k->nstages && status == TD_OK; j++) {
+        if (!k->stages[j].total)
+            continue;
+        td_tensor x, out;
+        const td_tensor *block = &w->tensors[k->stages[j].in[0]];
+        const td_tensor *whole = r->whole[k->stages[j].in[0]];
+        const int64_t row = r->n * (int64_t)td_dtype_size((td_dtype)block->dtype);
+        set_up(&x, (td_dtype)block->dtype, block->storage,
+               whole ? (char *)whole->data + item.first * row : block->storage->data);
+        x.ndim = 1;
+        x.sizes[0] = x.numel = (item.last - item.first) * r->n;
+        x.strides[0] = 1;
+        set_up(&out, TD_F64, r->sums->storage, sums_of(r, total++) + piece);
+        status = sum_up(r, &x, &out, 0);
+    }
+    return status;
+}
+
+static td_status finish_total(const run *r, const td_row_stage *s, int total) {
+    td_tensor *out = r->results[r->kernel->values[s->out[0]].output];
+    if (!r->piece_rows) {
+        td_value args[] = {TD_T(r->whole[s->in[0]]), TD_NIL, TD_B(false), TD_NIL};
+        return run_operator(r->device, s->node->op, args, out);
+    }
+    double *sums = sums_of(r, total);
+    for (int64_t k = 1; k < r->items; k++)
+        sums[0] += sums[k];
+    td_tensor all;
+    set_up(&all, TD_F64, r->sums->storage, sums);
+    return sum_up(r, &all, out, s->node->op == TD_OP(mean) ? r->rows * r->n : 0);
+}
+
+/* ---- the loop ---- */
+
+static void run_items(void *ctx, int64_t begin, int64_t end, int worker) {
+    run *r = ctx;
     view w;
     td_storage *scratch = NULL;
+    const int64_t most = most_rows(r);
     int64_t bytes = 0;
     td_status status = TD_OK;
     (void)worker;
-    for (int j = 0; j < k->nslots; j++)
-        bytes += slot_bytes(r, &k->slots[j]);
+    for (int j = 0; j < r->kernel->nslots; j++)
+        bytes += slot_bytes(r, &r->kernel->slots[j], most);
     if (bytes > SMALL)
         status = td_storage_empty(r->device, (size_t)bytes, &scratch);
     if (status == TD_OK)
-        lay_out(r, &w, scratch ? scratch->data : (char *)w.small);
-    for (int64_t b = begin; b < end && status == TD_OK; b++) {
-        int64_t first = r->rows / r->blocks * b + r->rows % r->blocks * b / r->blocks;
-        int64_t last =
-            r->rows / r->blocks * (b + 1) + r->rows % r->blocks * (b + 1) / r->blocks;
-        move_to(r, &w, first, last - first);
-        for (int j = 0; j < k->nstages && status == TD_OK; j++)
-            status = k->stages[j].kernel ? run_pointwise(r, &k->stages[j], &w)
-                                         : run_along(r, &k->stages[j], &w);
+        lay_out(r, &w, scratch ? scratch->data : w.small, most);
+    for (int64_t at = begin; at < end && status == TD_OK; at++) {
+        const span item = item_rows(r, at);
+        const int64_t blocks = blocks_of(r, item);
+        for (int64_t b = 0; b < blocks && status == TD_OK; b++) {
+            move_to(r, &w, item, part_of(item, b, blocks));
+            status = run_stages(r, &w);
+        }
+        if (status == TD_OK && r->piece_rows)
+            status = sum_piece(r, &w, item, at);
     }
     if (scratch)
         td_storage_release(scratch);
@@ -233,53 +337,110 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
 
 static td_status run_all(td_device device, void *plan) {
     run *r = plan;
+    const td_row_kernel *k = r->kernel;
     (void)device;
-    return td_parallel_for(r->blocks, r->rows / r->blocks * r->n * r->kernel->cost, run_blocks, r);
+    td_status status = td_parallel_for(r->items, r->rows * r->n / r->items * k->cost, run_items, r);
+    for (int j = 0, total = 0; j < k->nstages && status == TD_OK && !r->failed; j++)
+        if (k->stages[j].total)
+            atomic_store_explicit(&r->failed, (int)finish_total(r, &k->stages[j], total++),
+                                  memory_order_relaxed);
+    return status;
 }
 
-static td_status make_results(const td_row_kernel *k, const td_tensor *full, run *r) {
+/* ---- memory ---- */
+
+static td_status make_tensor(const run *r, const td_tensor *full, const td_row_value *v,
+                             td_tensor **out) {
     int64_t sizes[TD_MAX_DIMS];
+    const int outer = full->ndim - r->kernel->inner;
+    const int ndim = v->class == TD_ROW_TOTAL  ? 0
+                     : v->class == TD_ROW_FLAT ? outer
+                                               : full->ndim;
+    for (int d = 0; d < ndim; d++)
+        sizes[d] = d < outer || v->class == TD_ROW_FULL ? full->sizes[d] : 1;
+    return td_tensor_empty((td_dtype)v->dtype, r->device, ndim, sizes, out);
+}
+
+/* Is something summed that is nowhere else? */
+static bool sums_scratch(const run *r) {
+    const td_row_kernel *k = r->kernel;
+    for (int j = 0; j < k->nvalues; j++)
+        if (k->values[j].summed && !r->whole[j])
+            return true;
+    return false;
+}
+
+/* The items: pieces of sums where these are of whole rows, else blocks. False: the rows are not to
+ * be parted. */
+static bool choose_items(run *r) {
+    const int64_t count = r->rows * r->n, piece = td_reduce_piece(1, count);
+    const int64_t rows = piece / r->n, rest = rows ? r->rows % rows : 0;
+    r->items = td_row_blocks(r->rows, r->n);
+    if (r->items == 0)
+        return false;
+    if (!sums_scratch(r) || piece == count || piece >= 2 * TD_ROW_BLOCK_LONG || piece % r->n ||
+        (r->n <= TD_ROW_BLOCK_SHORT && rest && rest < TD_ROW_BLOCK_SHORT))
+        return true;
+    r->piece_rows = rows;
+    r->items = (r->rows + rows - 1) / rows;
+    return true;
+}
+
+static td_status make_memory(run *r, const td_tensor *full) {
+    const td_row_kernel *k = r->kernel;
     td_status status = TD_OK;
     for (int j = 0; j < k->noutputs && status == TD_OK; j++) {
-        const td_row_value *v = &k->values[k->outputs[j]];
-        int outer = full->ndim - k->inner, ndim = v->class == TD_ROW_FLAT ? outer : full->ndim;
-        for (int d = 0; d < ndim; d++)
-            sizes[d] = d < outer || v->class == TD_ROW_FULL ? full->sizes[d] : 1;
-        status = td_tensor_empty((td_dtype)v->dtype, r->device, ndim, sizes, &r->results[j]);
+        status = make_tensor(r, full, &k->values[k->outputs[j]], &r->results[j]);
+        r->whole[k->outputs[j]] = r->results[j];
     }
+    for (int j = 0; j < k->nvalues && status == TD_OK && !r->piece_rows; j++)
+        if (k->values[j].summed && !r->whole[j]) {
+            status = make_tensor(r, full, &k->values[j], &r->made[r->nmade]);
+            r->whole[j] = r->made[r->nmade++];
+        }
+    if (status == TD_OK && r->piece_rows)
+        status = td_tensor_empty(TD_F64, r->device, 1, &(int64_t){k->ntotals * r->items}, &r->sums);
     return status;
+}
+
+static td_status run_observed(run *r) {
+    td_lists_run observed = {.name = "fused",
+                             .device = r->device,
+                             .n = r->kernel->noutputs,
+                             .results = r->results,
+                             .run = run_all,
+                             .plan = r};
+    return td_lists_run_observed(&observed);
 }
 
 td_status td_row_kernel_run(const td_row_kernel *k, const td_value *inputs, td_value *outputs,
                             bool *taken) {
-    run r = {.kernel = k, .inputs = inputs, .rows = 1, .n = 1};
-    bool plain = !td_modes_current.casting && !td_modes_current.dispatcher;
+    const bool plain = !td_modes_current.casting && !td_modes_current.dispatcher;
     const td_tensor *full = plain ? find_full(k, inputs) : NULL;
+    run r = {.kernel = k, .rows = 1, .n = 1};
     *taken = false;
-    if (!full || full->numel == 0)
+    if (!full || full->numel == 0 || td_tensor_device(full).type != TD_CPU)
         return TD_OK;
     r.device = td_tensor_device(full);
     for (int d = 0; d < full->ndim; d++)
         *(d < full->ndim - k->inner ? &r.rows : &r.n) *= full->sizes[d];
-    r.blocks = r.device.type == TD_CPU ? td_row_blocks(r.rows, r.n) : 0;
-    if (r.blocks == 0)
+    for (int j = 0; j < k->ninputs; j++)
+        r.whole[j] = inputs[j].tensor;
+    if (!choose_items(&r))
         return TD_OK;
     atomic_init(&r.failed, TD_OK);
-    td_status status = make_results(k, full, &r);
-    td_lists_run observed = {.name = "fused",
-                             .device = r.device,
-                             .n = k->noutputs,
-                             .results = r.results,
-                             .run = run_all,
-                             .plan = &r};
+    td_status status = make_memory(&r, full);
     if (status == TD_OK)
-        status = td_lists_run_observed(&observed);
-    *taken = status == TD_OK && atomic_load_explicit(&r.failed, memory_order_relaxed) == TD_OK;
+        status = run_observed(&r);
+    *taken = status == TD_OK && r.failed == TD_OK;
     for (int j = 0; j < k->noutputs; j++) {
         if (*taken)
             outputs[j] = TD_T(r.results[j]);
         else
             td_release(r.results[j]);
     }
+    for (int j = 0; j < r.nmade; j++)
+        td_release(r.made[j]);
+    td_release(r.sums);
     return status;
 }

@@ -1,9 +1,9 @@
 /* row_kernel.h: a fusion group along rows, run block by block of rows.
  *
- * Its graph has operators along the last dims of one shape (reductions of rows, softmax) and
- * pointwise groups on that shape and on what rows were reduced to. Each is a stage, which runs the
- * operator's own kernel on a block of rows that stays in a core's cache; what nobody reads outside
- * is nowhere else. The bits are those of the operators one by one.
+ * Its graph has operators along the last dims of one shape (reductions of rows, softmax), pointwise
+ * groups on that shape and on what rows were reduced to, and sums of all elements. Each is a stage,
+ * which runs the operator's own kernel on a block of rows that stays in a core's cache; what nobody
+ * reads outside is nowhere else. The bits are those of the operators one by one.
  */
 #ifndef TD_SCRIPT_ROW_KERNEL_H
 #define TD_SCRIPT_ROW_KERNEL_H
@@ -17,7 +17,8 @@ typedef enum td_row_class {
     TD_ROW_VEC,  /* an element for each place in a row, the same for all rows */
     TD_ROW_ROW,  /* one for each row, with dims of size 1 for the elements */
     TD_ROW_FLAT, /* one for each row, without these dims */
-    TD_ROW_FULL  /* of the whole shape */
+    TD_ROW_FULL, /* of the whole shape */
+    TD_ROW_TOTAL /* one element, which is there when all rows are done: none reads it in the group */
 } td_row_class;
 
 /* The shape: of a tensor's type, of whose dims the last `inner` are a row's elements. */
@@ -29,6 +30,9 @@ typedef struct td_row_shape {
 /* Is a node an operator along the last dims of floats, whose other arguments are constants, as far
  * as types say? The shape that it works on. */
 bool td_row_operator(const td_ir_node *node, td_row_shape *shape);
+
+/* Is it a sum or mean of all elements of such a tensor? Any dims may be its shape's inner ones. */
+bool td_row_total(const td_ir_node *node);
 
 /* Is a group's graph one along rows? */
 bool td_is_row_group(const td_ir_graph *g);

@@ -93,6 +93,16 @@ bool td_row_operator(const td_ir_node *node, td_row_shape *shape) {
     return shape->inner > 0;
 }
 
+bool td_row_total(const td_ir_node *node) {
+    if (node->kind != TD_IR_OPERATOR || node->inplace || node->noutputs != 1 ||
+        (node->op != TD_OP(sum) && node->op != TD_OP(mean)) || !is_float(node->inputs[0]->type) ||
+        node->inputs[0]->type->n < 2 || !node->inputs[0]->type->sizes)
+        return false;
+    const td_value *dims = constant_of(node->inputs[1]), *keepdim = constant_of(node->inputs[2]);
+    const td_value *dtype = constant_of(node->inputs[3]);
+    return dims && td_is_nil(*dims) && keepdim && !keepdim->b && dtype && td_is_nil(*dtype);
+}
+
 const td_op *td_row_arguments(const td_ir_node *node, const int64_t *inner, td_value *args) {
     const row_op *row = find_row_op(node->op);
     if (node->op == TD_OP(sum_to)) {
@@ -148,10 +158,10 @@ td_row_class td_row_class_of(const td_row_shape *shape, const td_ir_type *type) 
 }
 
 td_row_class td_row_join(td_row_class a, td_row_class b) {
+    if (a == TD_ROW_NONE || b == TD_ROW_NONE || a == TD_ROW_TOTAL || b == TD_ROW_TOTAL)
+        return TD_ROW_NONE;
     if (a == b)
         return a;
-    if (a == TD_ROW_NONE || b == TD_ROW_NONE)
-        return TD_ROW_NONE;
     if (a == TD_ROW_ONE || b == TD_ROW_ONE)
         return a == TD_ROW_ONE ? b : a;
     return a == TD_ROW_FLAT || b == TD_ROW_FLAT ? TD_ROW_NONE : TD_ROW_FULL;
@@ -240,7 +250,7 @@ static td_status add_stage(maker *m, const td_ir_node *node, int ntensors, td_ro
 
 static td_status add_group(maker *m, const td_ir_node *node) {
     td_row_class class = class_of_group(m, node);
-    td_row_stage *s;
+    td_row_stage *s = NULL;
     if (class < TD_ROW_ROW)
         return refuse("a pointwise group of another shape");
     td_status status = add_stage(m, node, node->ninputs, class, &s);
@@ -266,7 +276,7 @@ static td_status add_group(maker *m, const td_ir_node *node) {
 static td_status add_operator(maker *m, const td_ir_node *node) {
     const row_op *row = find_row_op(node->op);
     td_row_shape shape;
-    td_row_stage *s;
+    td_row_stage *s = NULL;
     if (!td_row_operator(node, &shape) || shape.inner != m->shape.inner)
         return refuse("an operator along other dims");
     for (int k = 0; k < row->tensors; k++)
@@ -278,12 +288,30 @@ static td_status add_operator(maker *m, const td_ir_node *node) {
     return add_stage(m, node, row->tensors, made_by(node), &s);
 }
 
-/* The shape of the first operator along rows. */
+static td_status add_total(maker *m, const td_ir_node *node) {
+    td_row_stage *s = NULL;
+    if (!td_row_total(node) || class_of(m, node->inputs[0]) != TD_ROW_FULL)
+        return refuse("a sum of something else");
+    td_status status = add_stage(m, node, 1, TD_ROW_TOTAL, &s);
+    if (status)
+        return status;
+    s->total = true;
+    m->k->ntotals++;
+    m->k->cost++;
+    return TD_OK;
+}
+
+/* The shape of the first operator along rows; where there is none, of the last dim of what is summed
+ * up. */
 static bool find_shape(const td_ir_block *block, td_row_shape *shape) {
+    bool total = false;
     for (const td_ir_node *node = block->first; node; node = node->next)
         if (td_row_operator(node, shape))
             return true;
-    return false;
+    for (const td_ir_node *node = block->first; node && !total; node = node->next)
+        if ((total = td_row_total(node)))
+            *shape = (td_row_shape){node->inputs[0]->type, 1};
+    return total;
 }
 
 bool td_is_row_group(const td_ir_graph *g) {
@@ -314,6 +342,9 @@ static td_status add_outputs(maker *m, const td_ir_block *block) {
         k->values[at].output = (int16_t)j;
         k->outputs[j] = at;
     }
+    for (int j = 0; j < k->nvalues; j++)
+        if (k->values[j].class == TD_ROW_TOTAL && k->values[j].output < 0)
+            return refuse("a sum that nobody reads");
     k->noutputs = block->noutputs;
     return TD_OK;
 }
@@ -334,7 +365,7 @@ static void find_last(const td_row_kernel *k, int *last) {
 static int take_slot(td_row_kernel *k, int *busy, const td_row_value *v) {
     const bool full = v->class == TD_ROW_FULL;
     int j = 0;
-    while (j < k->nslots && (busy[j] || k->slots[j].dtype != v->dtype ||
+    while (j < k->nslots && (busy[j] || k->slots[j].summed || k->slots[j].dtype != v->dtype ||
                              (k->slots[j].class == TD_ROW_FULL) != full))
         j++;
     if (j == k->nslots)
@@ -343,18 +374,31 @@ static int take_slot(td_row_kernel *k, int *busy, const td_row_value *v) {
     return j;
 }
 
+/* What is summed up is not there block by block alone: its slot is none of others. */
+static void keep_whole(td_row_kernel *k, int value) {
+    td_row_value *v = &k->values[value];
+    v->summed = true;
+    if (value >= k->ninputs && v->output < 0 && v->slot < 0) {
+        v->slot = (int16_t)k->nslots;
+        k->slots[k->nslots++] = *v;
+    }
+}
+
 static void place_values(td_row_kernel *k) {
     int last[TD_ROW_VALUES], busy[TD_ROW_VALUES] = {0};
     find_last(k, last);
+    for (int j = 0; j < k->nstages; j++)
+        if (k->stages[j].total)
+            keep_whole(k, k->stages[j].in[0]);
     for (int j = 0; j < k->nstages; j++) {
         const td_row_stage *s = &k->stages[j];
         for (int i = 0; i < s->nout; i++) {
             td_row_value *v = &k->values[s->out[i]];
-            if (v->output < 0)
+            if (v->output < 0 && !s->total && !v->summed)
                 v->slot = (int16_t)take_slot(k, busy, v);
         }
         for (int i = 0; i < k->nvalues; i++)
-            if (k->values[i].slot >= 0 && last[i] == j)
+            if (k->values[i].slot >= 0 && last[i] == j && !k->values[i].summed)
                 busy[k->values[i].slot] = false;
     }
 }
@@ -373,6 +417,8 @@ td_status td_row_kernel_new(const td_ir_graph *g, td_row_kernel **out) {
     for (const td_ir_node *node = g->block->first; node; node = node->next) {
         if (node->kind == TD_IR_FUSION_GROUP)
             TD_TRY(add_group(&m, node));
+        else if (td_row_total(node))
+            TD_TRY(add_total(&m, node));
         else if (node->kind == TD_IR_OPERATOR && find_row_op(node->op))
             TD_TRY(add_operator(&m, node));
         else if (node->kind != TD_IR_CONSTANT)

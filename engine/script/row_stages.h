@@ -12,12 +12,14 @@ typedef struct td_row_value {
     uint8_t dtype;
     int16_t output; /* which of the group's; -1: none */
     int16_t slot;   /* of what is neither output nor input: where it lies; -1 */
+    bool summed;    /* a sum of all reads it */
 } td_row_value;
 
-/* An operator along rows, or a pointwise group; `in` and `out` are values. */
+/* An operator along rows, a pointwise group, or a sum of all; `in` and `out` are values. */
 typedef struct td_row_stage {
     const td_ir_node *node;
-    td_script_kernel *kernel; /* NULL: an operator along rows, whose first arguments `in` are */
+    td_script_kernel *kernel; /* of a group; NULL: an operator, whose first arguments `in` are */
+    bool total;
     td_dtype compute;         /* of a kernel */
     int nin, nout;
     int16_t in[TD_ROW_ENDS], out[TD_ROW_ENDS];
@@ -25,7 +27,7 @@ typedef struct td_row_stage {
 
 struct td_row_kernel {
     const td_ir_graph *graph;
-    int ninputs, noutputs, nvalues, nstages, nslots;
+    int ninputs, noutputs, nvalues, nstages, nslots, ntotals;
     int inner;    /* dims of a row */
     int full;     /* an input of the whole shape */
     bool flat;    /* some value has fewer dims than the shape */

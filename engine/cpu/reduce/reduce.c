@@ -26,7 +26,6 @@
 enum {
     PIECE = 64 * 1024,     /* elements of a piece */
     STRETCH = 4096 * 1024, /* elements taken without a look at the interrupt flag */
-    MAX_PIECES = 256,
     COLUMNS = 64,           /* that one thread takes together */
     SHORT = 16,             /* elements of rows that are turned into columns */
     TURNED = 128,           /* rows that are turned together */
@@ -584,9 +583,7 @@ static void choose_pieces(job *j) {
     j->pieces = 1;
     if (p->outputs >= few || p->count < 2 || p->outputs * p->count < 2 * PIECE)
         return;
-    j->piece_len = PIECE / p->outputs > 0 ? PIECE / p->outputs : 1;
-    if ((p->count + j->piece_len - 1) / j->piece_len > MAX_PIECES)
-        j->piece_len = (p->count + MAX_PIECES - 1) / MAX_PIECES;
+    j->piece_len = td_reduce_piece(p->outputs, p->count);
     j->pieces = (p->count + j->piece_len - 1) / j->piece_len;
 }
 

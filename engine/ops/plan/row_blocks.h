@@ -1,5 +1,5 @@
 /* row_blocks.h: how a row-major matrix is parted into blocks of rows, so that several operators run
- * on a block before the next one.
+ * on a block before the next one, and how sums of many elements are cut into pieces.
  *
  * The CPU promises that what works along rows (reductions, softmax) makes of the rows of such a
  * block the bits that it makes of them in the whole; it asserts so where its ways are chosen
@@ -26,6 +26,18 @@ static inline int64_t td_row_blocks(int64_t rows, int64_t n) {
     if (n > TD_ROW_BLOCK_LONG || (rows < TD_ROW_BLOCK_FEW && rows * n >= 2 * TD_ROW_BLOCK_LONG))
         return 0;
     return rows / block > 1 ? rows / block : 1;
+}
+
+/* Few sums of many elements each are cut into pieces of so many, each summed by itself in double,
+ * and the pieces' sums added in order; `count`: they are not. */
+enum { TD_REDUCE_PIECES = 256 /* of a sum at most */ };
+static inline int64_t td_reduce_piece(int64_t outputs, int64_t count) {
+    if (outputs * count < 2 * TD_ROW_BLOCK_LONG)
+        return count;
+    int64_t piece = TD_ROW_BLOCK_LONG / outputs > 0 ? TD_ROW_BLOCK_LONG / outputs : 1;
+    if ((count + piece - 1) / piece > TD_REDUCE_PIECES)
+        piece = (count + TD_REDUCE_PIECES - 1) / TD_REDUCE_PIECES;
+    return piece;
 }
 
 #endif

@@ -28,6 +28,14 @@ static td_row_class class_made(const td_row_shape *shape, const td_ir_node *node
     return whole;
 }
 
+/* Sums of all are there when the group is done. */
+static bool reads_total(const td_group *g, const td_ir_node *node) {
+    for (int k = 0; k < node->ninputs; k++)
+        if (td_group_makes(g, node->inputs[k]) && td_row_total(node->inputs[k]->node))
+            return true;
+    return false;
+}
+
 /* Does a node read what is made in the group, or what others in it read in its whole shape? */
 static bool is_joined(const td_group *g, const td_row_shape *shape, const td_ir_node *node) {
     for (int k = 0; k < node->ninputs; k++) {
@@ -42,26 +50,33 @@ static bool is_joined(const td_group *g, const td_row_shape *shape, const td_ir_
 static bool fits(const td_group *g, const td_ir_node *node, const void *ctx) {
     const td_row_shape *shape = ctx;
     td_row_shape own;
-    if (g->n && !is_joined(g, shape, node))
+    if (g->n && (!is_joined(g, shape, node) || reads_total(g, node)))
         return false;
+    if (td_row_total(node))
+        return td_row_class_of(shape, node->inputs[0]->type) == TD_ROW_FULL;
     if (td_row_operator(node, &own))
         return same_shape(shape, &own);
     return is_pointwise(node) && class_made(shape, node) >= TD_ROW_ROW;
 }
 
 /* The shape of a group that begins with a node: its own, or, of a pointwise one, that of the next
- * operator along rows of what it makes. */
+ * operator along rows of what it makes, or of the next sum of all. */
 static bool find_shape(const td_ir_node *first, td_row_shape *shape) {
     int left = MOST_AHEAD;
+    const td_ir_node *total = NULL;
     if (td_row_operator(first, shape))
         return true;
     if (!is_pointwise(first))
         return false;
-    for (const td_ir_node *node = first->next; node && left-- > 0; node = node->next)
+    for (const td_ir_node *node = first->next; node && left-- > 0; node = node->next) {
         if (td_row_operator(node, shape) &&
             td_row_class_of(shape, first->outputs[0]->type) == TD_ROW_FULL)
             return true;
-    return false;
+        total = !total && td_row_total(node) ? node : total;
+    }
+    if (total)
+        *shape = (td_row_shape){total->inputs[0]->type, 1};
+    return total && td_row_class_of(shape, first->outputs[0]->type) == TD_ROW_FULL;
 }
 
 static bool touches(const td_row_shape *shape, int n, td_ir_value *const *values) {
@@ -77,7 +92,7 @@ static bool pays(const td_group *g, const td_row_shape *shape) {
     td_row_shape own;
     for (int k = 0; k < g->n; k++) {
         const td_ir_node *node = g->nodes[k];
-        along += td_row_operator(node, &own);
+        along += td_row_operator(node, &own) || td_row_total(node);
         passes += touches(shape, node->ninputs, node->inputs) ||
                   touches(shape, node->noutputs, node->outputs);
     }
