@@ -79,8 +79,8 @@ bool td_script_kernel_takes(const td_ir_node *node) {
 
 bool td_script_kernel_calls(const td_ir_node *node) {
     const int primitive = node->op->pointwise->primitive;
-    const td_program *p = primitive < 0 ? node->op->programs->forward
-                                        : td_primitive_program((td_primitive)primitive);
+    const td_program *p =
+        primitive < 0 ? node->op->programs->forward : td_primitive_program((td_primitive)primitive);
     for (int s = 0; s < p->nsteps; s++)
         if (td_primitive_cost((td_primitive)p->steps[s].primitive) > 1 &&
             p->steps[s].primitive != TD_PW_sqrt)

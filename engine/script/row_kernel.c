@@ -36,8 +36,7 @@ static bool is_class(const td_row_kernel *k, const td_tensor *x, td_row_class cl
         return x->numel == 1 && x->ndim <= (k->flat ? outer : full->ndim);
     case TD_ROW_VEC:
         return x->contiguous && x->ndim >= inner && x->ndim <= full->ndim &&
-               are_ones(x, 0, x->ndim - inner) &&
-               same_dims(x, x->ndim - inner, full, outer, inner);
+               are_ones(x, 0, x->ndim - inner) && same_dims(x, x->ndim - inner, full, outer, inner);
     case TD_ROW_ROW:
         return x->contiguous && x->ndim == full->ndim && same_dims(x, 0, full, 0, outer) &&
                are_ones(x, outer, x->ndim);
@@ -165,8 +164,7 @@ static void lay_out(const run *r, view *w, unsigned char *scratch, int64_t most)
     const td_row_kernel *k = r->kernel;
     for (int j = 0; j < k->nslots; j++) {
         const int64_t bytes = slot_bytes(r, &k->slots[j], most);
-        w->slots[j] =
-            (td_storage){.device = r->device, .data = scratch, .bytes = (size_t)bytes};
+        w->slots[j] = (td_storage){.device = r->device, .data = scratch, .bytes = (size_t)bytes};
         atomic_init(&w->slots[j].refs, 1);
         scratch += bytes;
     }
@@ -353,9 +351,7 @@ static td_status make_tensor(const run *r, const td_tensor *full, const td_row_v
                              td_tensor **out) {
     int64_t sizes[TD_MAX_DIMS];
     const int outer = full->ndim - r->kernel->inner;
-    const int ndim = v->class == TD_ROW_TOTAL  ? 0
-                     : v->class == TD_ROW_FLAT ? outer
-                                               : full->ndim;
+    const int ndim = v->class == TD_ROW_TOTAL ? 0 : v->class == TD_ROW_FLAT ? outer : full->ndim;
     for (int d = 0; d < ndim; d++)
         sizes[d] = d < outer || v->class == TD_ROW_FULL ? full->sizes[d] : 1;
     return td_tensor_empty((td_dtype)v->dtype, r->device, ndim, sizes, out);

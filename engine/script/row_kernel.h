@@ -18,7 +18,8 @@ typedef enum td_row_class {
     TD_ROW_ROW,  /* one for each row, with dims of size 1 for the elements */
     TD_ROW_FLAT, /* one for each row, without these dims */
     TD_ROW_FULL, /* of the whole shape */
-    TD_ROW_TOTAL /* one element, which is there when all rows are done: none reads it in the group */
+    TD_ROW_TOTAL /* one element, which is there when all rows are done: none reads it in the group
+                  */
 } td_row_class;
 
 /* The shape: of a tensor's type, of whose dims the last `inner` are a row's elements. */

@@ -113,8 +113,8 @@ const td_op *td_row_arguments(const td_ir_node *node, const int64_t *inner, td_v
         return TD_OP(sum);
     }
     for (int k = 0; k < node->ninputs; k++)
-        args[k] = k < row->tensors ? (td_value){.kind = TD_KIND_TENSOR}
-                                   : node->inputs[k]->node->constant;
+        args[k] =
+            k < row->tensors ? (td_value){.kind = TD_KIND_TENSOR} : node->inputs[k]->node->constant;
     args[row->dims] = row->keepdim < 0 ? TD_I(*inner) : TD_INTS(1, inner);
     if (row->keepdim >= 0)
         args[row->keepdim] = TD_B(true);
@@ -123,10 +123,10 @@ const td_op *td_row_arguments(const td_ir_node *node, const int64_t *inner, td_v
 
 static td_row_class made_by(const td_ir_node *node) {
     const row_op *row = find_row_op(node->op);
-    return node->op == TD_OP(sum_to)                       ? TD_ROW_ROW
-           : row->keepdim < 0                                ? TD_ROW_FULL
+    return node->op == TD_OP(sum_to)                    ? TD_ROW_ROW
+           : row->keepdim < 0                           ? TD_ROW_FULL
            : constant_of(node->inputs[row->keepdim])->b ? TD_ROW_ROW
-                                                           : TD_ROW_FLAT;
+                                                        : TD_ROW_FLAT;
 }
 
 /* ---- classes ---- */
@@ -195,7 +195,7 @@ static td_status add_value(maker *m, const td_ir_value *value, td_row_class clas
     m->k->flat |= class == TD_ROW_FLAT;
     m->values[m->k->nvalues] = value;
     m->k->values[m->k->nvalues++] = (td_row_value){
-        .class = (uint8_t)class, .dtype = (uint8_t)type->dtype, .output = -1, .slot = -1};
+        .class = (uint8_t) class, .dtype = (uint8_t)type->dtype, .output = -1, .slot = -1};
     return TD_OK;
 }
 
@@ -220,8 +220,8 @@ static td_row_class class_of_group(const maker *m, const td_ir_node *node) {
             int input = 0;
             while (input < block->ninputs && block->inputs[input] != x)
                 input++;
-            made = td_row_join(made, input < block->ninputs ? class_of(m, node->inputs[input])
-                                                            : whole);
+            made = td_row_join(made,
+                               input < block->ninputs ? class_of(m, node->inputs[input]) : whole);
         }
         if (inner->kind != TD_IR_CONSTANT && made != whole)
             return TD_ROW_NONE;
@@ -301,8 +301,8 @@ static td_status add_total(maker *m, const td_ir_node *node) {
     return TD_OK;
 }
 
-/* The shape of the first operator along rows; where there is none, of the last dim of what is summed
- * up. */
+/* The shape of the first operator along rows; where there is none, of the last dim of what is
+ * summed up. */
 static bool find_shape(const td_ir_block *block, td_row_shape *shape) {
     bool total = false;
     for (const td_ir_node *node = block->first; node; node = node->next)

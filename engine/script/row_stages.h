@@ -20,7 +20,7 @@ typedef struct td_row_stage {
     const td_ir_node *node;
     td_script_kernel *kernel; /* of a group; NULL: an operator, whose first arguments `in` are */
     bool total;
-    td_dtype compute;         /* of a kernel */
+    td_dtype compute; /* of a kernel */
     int nin, nout;
     int16_t in[TD_ROW_ENDS], out[TD_ROW_ENDS];
 } td_row_stage;
@@ -28,11 +28,11 @@ typedef struct td_row_stage {
 struct td_row_kernel {
     const td_ir_graph *graph;
     int ninputs, noutputs, nvalues, nstages, nslots, ntotals;
-    int inner;    /* dims of a row */
-    int full;     /* an input of the whole shape */
-    bool flat;    /* some value has fewer dims than the shape */
+    int inner;            /* dims of a row */
+    int full;             /* an input of the whole shape */
+    bool flat;            /* some value has fewer dims than the shape */
     const int64_t *outer; /* sizes that its other dims must have; NULL: any */
-    int64_t cost; /* of an element, an addition being 1 */
+    int64_t cost;         /* of an element, an addition being 1 */
     int outputs[TD_ROW_ENDS];
     td_row_value values[TD_ROW_VALUES]; /* the inputs first */
     td_row_value slots[TD_ROW_VALUES];  /* of what class and dtype */

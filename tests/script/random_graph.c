@@ -254,7 +254,8 @@ static void add_idle(maker *m, td_ir_block *block) {
 static void add_rows(maker *m, td_ir_block *block) {
     static const char *const names[] = {"sum", "mean", "amax", "amin", "prod"};
     static const char *const between[] = {"sub", "mul", "maximum", "lt"};
-    const td_op *along = td_op_find(names[pick(m, 5)]), *pointwise = td_op_find(between[pick(m, 4)]);
+    const td_op *along = td_op_find(names[pick(m, 5)]),
+                *pointwise = td_op_find(between[pick(m, 4)]);
     int64_t last = -1;
     td_ir_value *inputs[4] = {any_of(m, m->tensors, m->ntensors)}, *x = inputs[0];
     inputs[1] = pick(m, 6) ? td_ir_add_constant(block, TD_INTS(1, &last))
@@ -264,10 +265,10 @@ static void add_rows(maker *m, td_ir_block *block) {
     for (int step = 0; step < 2; step++) {
         const td_op *op = step ? pointwise : along;
         td_inferred made = infer(op, false, block, inputs);
-        td_ir_node *node = made.exact && made.types[0] ? td_ir_append(block, TD_IR_OPERATOR,
-                                                                      op->nparams, inputs, 1,
-                                                                      made.types)
-                                                       : NULL;
+        td_ir_node *node =
+            made.exact && made.types[0]
+                ? td_ir_append(block, TD_IR_OPERATOR, op->nparams, inputs, 1, made.types)
+                : NULL;
         if (!node)
             return;
         node->op = op;

@@ -24,8 +24,8 @@
 #include <string.h>
 
 enum {
-    PIECE = 64 * 1024,     /* elements of a piece */
-    STRETCH = 4096 * 1024, /* elements taken without a look at the interrupt flag */
+    PIECE = 64 * 1024,      /* elements of a piece */
+    STRETCH = 4096 * 1024,  /* elements taken without a look at the interrupt flag */
     COLUMNS = 64,           /* that one thread takes together */
     SHORT = 16,             /* elements of rows that are turned into columns */
     TURNED = 128,           /* rows that are turned together */
@@ -574,7 +574,8 @@ _Static_assert(PIECE == (int)TD_ROW_BLOCK_LONG, "pieces of rows");
 #if !defined(TD_LIMITS_VARIABLE)
 _Static_assert(TD_LIMIT(REDUCE_ROWS_CUT) <= (int)TD_ROW_BLOCK_FEW, "rows that are cut");
 #endif
-_Static_assert(TURNED <= (int)TD_ROW_BLOCK_SHORT && SHORT <= (int)TD_ROW_BLOCK_SHORT, "blocks of rows");
+_Static_assert(TURNED <= (int)TD_ROW_BLOCK_SHORT && SHORT <= (int)TD_ROW_BLOCK_SHORT,
+               "blocks of rows");
 
 /* Cut the reduced dims when there are few outputs with much behind each. */
 static void choose_pieces(job *j) {

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 enum {
-    TD_ROW_BLOCK = 16 * 1024,     /* elements of a block, a few of which stay in a core's cache */
-    TD_ROW_BLOCK_SHORT = 128,    /* elements of rows that are worked on many together; and how many
-                                    a block that is not the only one has of them at least */
+    TD_ROW_BLOCK = 16 * 1024, /* elements of a block, a few of which stay in a core's cache */
+    TD_ROW_BLOCK_SHORT = 128, /* elements of rows that are worked on many together; and how many
+                                 a block that is not the only one has of them at least */
     TD_ROW_BLOCK_LONG = 64 * 1024, /* elements of a row up to which rows are not cut, */
     TD_ROW_BLOCK_FEW = 64          /* unless they are fewer than this and twice as long in all */
 };

@@ -61,7 +61,7 @@ static td_status fuse_block(const td_alias_info *a, td_ir_block *block, td_pass_
     for (td_ir_node *node = block->first, *next, *made; node && status == TD_OK; node = next) {
         for (int b = 0; b < node->nblocks && status == TD_OK; b++)
             status = fuse_block(a, node->blocks[b], note);
-        td_group_gather(a, node, fits, NULL, &group);
+        td_group_gather(a, node, fits, NULL, false, &group);
         next = group.n > 1 ? group.nodes[group.n - 1]->next : node->next;
         if (group.n < 2 || status)
             continue;

@@ -73,8 +73,37 @@ static bool may_move_up(const td_alias_info *a, between *b, const td_ir_node *no
     return !b->n || !td_node_may_fail(node) || !one_fails(b);
 }
 
+static bool reads_members(const td_group *g, const td_ir_node *node) {
+    for (int k = 0; k < node->ninputs; k++)
+        if (td_group_makes(g, node->inputs[k]))
+            return true;
+    return false;
+}
+
+static void forget(between *b, int j) {
+    memmove(b->nodes + j, b->nodes + j + 1, sizeof *b->nodes * (size_t)(--b->n - j));
+    b->asked -= j < b->asked;
+}
+
+/* Of those that were stepped over, what a node reads stands before the group from now on, where
+ * that is of no matter to anything else. */
+static void raise_inputs(const td_alias_info *a, between *b, const td_group *g,
+                         const td_ir_node *node) {
+    for (int j = 0; g->n && j < b->n; j++) {
+        td_ir_node *made = b->nodes[j];
+        bool reads = false;
+        for (int k = 0; k < node->ninputs; k++)
+            reads |= node->inputs[k]->node == made;
+        if (!reads || made->nblocks || reads_members(g, made) || td_node_acts(made) ||
+            td_node_may_fail(made) || !may_move_up(a, b, made))
+            continue;
+        td_ir_move_before(made, g->nodes[0]);
+        forget(b, j--);
+    }
+}
+
 void td_group_gather(const td_alias_info *a, td_ir_node *first, td_group_fits fits, const void *ctx,
-                     td_group *g) {
+                     bool raise, td_group *g) {
     between b = {.n = 0};
     *g = (td_group){.n = 0};
     if (!fits(g, first, ctx) || !td_group_add(g, first))
@@ -82,7 +111,10 @@ void td_group_gather(const td_alias_info *a, td_ir_node *first, td_group_fits fi
     for (td_ir_node *node = first->next, *next; node && b.n < MOST_BETWEEN; node = next) {
         next = node->next;
         td_ir_node *last = g->nodes[g->n - 1];
-        if (fits(g, node, ctx) && may_move_up(a, &b, node) && td_group_add(g, node)) {
+        bool joins = fits(g, node, ctx);
+        if (joins && raise)
+            raise_inputs(a, &b, g, node);
+        if (joins && may_move_up(a, &b, node) && td_group_add(g, node)) {
             if (last->next != node)
                 td_ir_move_before(node, last->next);
         } else if (g->n == TD_GROUP_NODES)

@@ -31,9 +31,10 @@ bool td_group_add(td_group *g, td_ir_node *node);
 /* Does a node belong to what is gathered so far (at first to none)? */
 typedef bool (*td_group_fits)(const td_group *g, const td_ir_node *node, const void *ctx);
 /* The group that begins with a node, all of it moved up behind that. It has no nodes where the
- * first does not fit. */
+ * first does not fit. `raise`: what members read of nodes that were stepped over is moved before
+ * the group where it can stand there. */
 void td_group_gather(const td_alias_info *a, td_ir_node *first, td_group_fits fits, const void *ctx,
-                     td_group *g);
+                     bool raise, td_group *g);
 
 /* Put a prim::FusionGroup in the place of the last node, whose outputs are those that others read,
  * and take the nodes away. *made is NULL, and nothing changes, where none of them is read or too

@@ -235,7 +235,8 @@ static bool broadcasts(const td_ir_node *node, int k) {
     return false;
 }
 
-/* Strides that an expansion makes say nothing to who reads it, but where another tensor has them. */
+/* Strides that an expansion makes say nothing to who reads it, but where another tensor has them.
+ */
 static bool drop_expansion(const context *c, td_ir_node *node) {
     for (int k = 0; node->op->pointwise && k < node->ninputs; k++) {
         const td_ir_node *before = node->inputs[k]->node;

@@ -127,7 +127,7 @@ static td_status group_block(const td_alias_info *a, td_ir_block *block, td_pass
         next = node->next;
         if (status || !find_shape(node, &shape))
             continue;
-        td_group_gather(a, node, fits, &shape, &group);
+        td_group_gather(a, node, fits, &shape, true, &group);
         if (!pays(&group, &shape))
             continue;
         next = group.nodes[group.n - 1]->next;

@@ -2,8 +2,6 @@
 -- of rows around every way that reductions have, dims, dtypes, broadcasting and strided inputs, threads, NaN and infinities.
 local t = require "harness"
 
-local function keep(dim) return { keepdim = true } end
-
 local function layer_norm(x, w, b, s)
     local off = x - x:mean(-1, { keepdim = true })
     local spread = (off * off):mean(-1, { keepdim = true })
@@ -142,4 +140,47 @@ t.test("gradients", function()
             end
         end
     end
+end)
+
+-- Bytes that are held at one time, at most, beside what was held before.
+local function peak_of(fn)
+    collectgarbage()
+    collectgarbage()
+    local before = tide.memory_allocated()
+    tide.reset_peak_memory_stats()
+    local kept = fn()
+    return tide.memory_stats().peak - before, kept
+end
+
+t.test("what nobody reads outside is never in memory as a whole", function()
+    local x, w, b, s = table.unpack(inputs_of({ 50000, 64 }, tide.float32))
+    local whole = 4 * x:numel()
+    local function loss(x, w, b, s)
+        local logs = x - x:exp():sum(-1, { keepdim = true }):log()
+        return (logs * w + b * s):sum()
+    end
+    for fn, results in pairs { [layer_norm] = 1, [loss] = 0 } do
+        local f = tide.jit.script(fn)
+        for _ = 1, 2 do
+            f(x, w, b, s)
+        end
+        local eager = peak_of(function() return fn(x, w, b, s) end)
+        local fused = peak_of(function() return f(x, w, b, s) end)
+        t.is_true(eager > (results + 1) * whole, "eager " .. eager / whole)
+        t.is_true(fused < (results + 0.3) * whole, "fused " .. fused / whole)
+    end
+end)
+
+t.test("a group is one call of one kernel", function()
+    local x, w, b, s = table.unpack(inputs_of({ 30, 64 }, tide.float32))
+    local f = tide.jit.script(layer_norm)
+    f(x, w, b, s)
+    local names = {}
+    local p = tide.profiler.profile(function() f(x, w, b, s) end)
+    for _, e in ipairs(p:events()) do
+        if e.kind == "operator" then
+            names[#names + 1] = e.name
+        end
+    end
+    t.eq(names, { "mul", "fused" }) -- b * s is of another shape
 end)
