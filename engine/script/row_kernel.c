@@ -61,8 +61,9 @@ static const td_tensor *find_full(const td_row_kernel *k, const td_value *inputs
             return NULL;
     }
     const td_tensor *full = inputs[k->full].tensor;
-    const int outer = full->ndim - k->inner;
-    if (outer < 0 || (k->outer && memcmp(full->sizes, k->outer, sizeof *k->outer * (size_t)outer)))
+    const int outer = k->ndim - k->inner;
+    if (full->ndim != k->ndim ||
+        (k->outer && memcmp(full->sizes, k->outer, sizeof *k->outer * (size_t)outer)))
         return NULL;
     for (int j = 0; j < k->ninputs; j++)
         if (!is_class(k, inputs[j].tensor, (td_row_class)k->values[j].class, full) ||

@@ -412,6 +412,7 @@ td_status td_row_kernel_new(const td_ir_graph *g, td_row_kernel **out) {
     m.k->graph = g;
     if (!find_shape(g->block, &m.shape))
         TD_TRY(refuse("no operator along rows"));
+    m.k->ndim = m.shape.full->n;
     m.k->inner = m.shape.inner;
     TD_TRY(add_inputs(&m, g->block));
     for (const td_ir_node *node = g->block->first; node; node = node->next) {

@@ -28,7 +28,8 @@ typedef struct td_row_stage {
 struct td_row_kernel {
     const td_ir_graph *graph;
     int ninputs, noutputs, nvalues, nstages, nslots, ntotals;
-    int inner;            /* dims of a row */
+    int ndim;             /* of the shape, */
+    int inner;            /* of which the last so many are a row */
     int full;             /* an input of the whole shape */
     bool flat;            /* some value has fewer dims than the shape */
     const int64_t *outer; /* sizes that its other dims must have; NULL: any */

@@ -27,7 +27,9 @@ enum { SHORT = 256 }; /* elements of a row up to which a row is too little for a
 /* Is one of its inputs repeated along or across short rows? */
 static bool spreads(const td_ir_node *node) {
     const td_ir_type *whole = node->outputs[0]->type;
-    const int64_t inner = whole->n > 0 && whole->sizes ? whole->sizes[whole->n - 1] : 0;
+    const bool elsewhere = whole->placed && whole->device.type != TD_CPU;
+    const int64_t inner =
+        !elsewhere && whole->n > 0 && whole->sizes ? whole->sizes[whole->n - 1] : 0;
     for (int k = 0; k < node->ninputs && inner > 1 && inner < SHORT; k++) {
         const td_ir_type *type = node->inputs[k]->type;
         if (type->kind == TD_IR_TENSOR && type->n > 0 && type->sizes &&

@@ -1,7 +1,9 @@
 /* rows.c: operators along the last dims of one shape, and pointwise groups between them, become
  * groups (group.h) that run block by block of rows. */
+#include "engine/ops/plan/row_blocks.h"
 #include "engine/script/kernel.h"
 #include "engine/script/passes/group.h"
+#include "engine/script/passes/node_infer.h"
 #include "engine/script/passes/passes.h"
 #include "engine/script/row_kernel.h"
 
@@ -86,7 +88,19 @@ static bool touches(const td_row_shape *shape, int n, td_ir_value *const *values
     return false;
 }
 
-/* Is memory of the whole shape passed over less often? Rows of one element gain nothing. */
+/* Can a kernel take these rows, as far as is known of them? Rows of one element gain nothing. */
+static bool may_part(const td_row_shape *shape) {
+    const td_ir_type *full = shape->full;
+    int64_t rows = 1, n = 1;
+    for (int d = 0; d < full->n; d++) {
+        int64_t *count = d < full->n - shape->inner ? &rows : &n;
+        *count = *count < 0 || full->sizes[d] < 0 ? -1 : *count * full->sizes[d];
+    }
+    return n != 1 && (n < 0 || rows < 0 || td_row_blocks(rows, n) > 0) &&
+           !(full->placed && full->device.type != TD_CPU);
+}
+
+/* Is memory of the whole shape passed over less often? */
 static bool pays(const td_group *g, const td_row_shape *shape) {
     int passes = 0, along = 0;
     td_row_shape own;
@@ -96,10 +110,15 @@ static bool pays(const td_group *g, const td_row_shape *shape) {
         passes += touches(shape, node->ninputs, node->inputs) ||
                   touches(shape, node->noutputs, node->outputs);
     }
-    for (int k = 0; k < g->ninputs; k++) /* one of them says at run time what the shape is */
-        if (td_row_class_of(shape, g->inputs[k]->type) == TD_ROW_FULL)
-            return along && passes > 1 && shape->full->sizes[shape->full->n - 1] != 1;
-    return false;
+    bool shown = false; /* an input says at run time what the shape is */
+    for (int k = 0; k < g->ninputs; k++) {
+        const td_ir_type *type = g->inputs[k]->type;
+        bool full = td_row_class_of(shape, type) == TD_ROW_FULL;
+        if (full && td_ir_type_is_whole(type) && !td_ir_type_is_contiguous(type))
+            return false;
+        shown |= full;
+    }
+    return shown && along && passes > 1 && may_part(shape);
 }
 
 /* A pointwise operator that is alone becomes a group of its own, which is a stage. */

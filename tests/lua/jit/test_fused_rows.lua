@@ -184,3 +184,18 @@ t.test("a group is one call of one kernel", function()
     end
     t.eq(names, { "mul", "fused" }) -- b * s is of another shape
 end)
+
+t.test("a loaded function takes what it was not traced with", function()
+    local path = os.tmpname()
+    local f = tide.jit.script(function(x, w) return (x - x:mean(2, { keepdim = true })) * w end)
+    local x, w = tide.randn(6, 5), tide.randn(5)
+    local graph = f:graph_for(x, w)
+    f:save(path)
+    local loaded = tide.jit.load(path)
+    os.remove(path)
+    t.is_true(tostring(graph):find "FusionGroup" ~= nil)
+    for _, shape in ipairs { { 6, 5 }, { 7, 5 }, { 6, 5, 5 }, { 2, 3, 4, 5, 5 } } do
+        local y = tide.randn(shape)
+        check_bits(loaded(y, w), (y - y:mean(2, { keepdim = true })) * w, "loaded")
+    end
+end)
