@@ -15,6 +15,13 @@
 
 /* ---- inputs ---- */
 
+/* The whole shape. */
+typedef struct extent {
+    int ndim, outer; /* dims; those of rows */
+    int64_t sizes[TD_MAX_DIMS];
+    int64_t rows, n;
+} extent;
+
 /* Are these dims of size 1? */
 static bool are_ones(const td_tensor *x, int from, int to) {
     for (int d = from; d < to; d++)
@@ -23,27 +30,30 @@ static bool are_ones(const td_tensor *x, int from, int to) {
     return true;
 }
 
-static bool same_dims(const td_tensor *x, int at, const td_tensor *y, int from, int n) {
-    return n == 0 || !memcmp(x->sizes + at, y->sizes + from, sizeof *x->sizes * (size_t)n);
+/* Are n dims of a tensor, and what they are to the shape, as large? */
+static bool same_dims(const td_tensor *x, int at, const extent *e, int from, int n) {
+    return n == 0 || !memcmp(x->sizes + at, e->sizes + from, sizeof *x->sizes * (size_t)n);
 }
 
-/* Is a tensor what its type was to the shape, to that of `full`? */
+/* Is a tensor what its type was to the shape? */
 static bool is_class(const td_row_kernel *k, const td_tensor *x, td_row_class class,
-                     const td_tensor *full) {
-    const int inner = k->inner, outer = full->ndim - inner;
+                     const extent *e) {
+    const int inner = k->inner, outer = e->outer;
     switch (class) {
     case TD_ROW_ONE:
-        return x->numel == 1 && x->ndim <= (k->flat ? outer : full->ndim);
+        return x->numel == 1 && x->ndim <= (k->flat ? outer : e->ndim);
     case TD_ROW_VEC:
-        return x->contiguous && x->ndim >= inner && x->ndim <= full->ndim &&
-               are_ones(x, 0, x->ndim - inner) && same_dims(x, x->ndim - inner, full, outer, inner);
+        return x->contiguous && x->ndim >= inner && x->ndim <= e->ndim &&
+               are_ones(x, 0, x->ndim - inner) && same_dims(x, x->ndim - inner, e, outer, inner);
     case TD_ROW_ROW:
-        return x->contiguous && x->ndim == full->ndim && same_dims(x, 0, full, 0, outer) &&
+        return x->contiguous && x->ndim == e->ndim && same_dims(x, 0, e, 0, outer) &&
                are_ones(x, outer, x->ndim);
     case TD_ROW_FLAT:
-        return x->contiguous && x->ndim == outer && same_dims(x, 0, full, 0, outer);
+        return x->contiguous && x->ndim == outer && same_dims(x, 0, e, 0, outer);
     case TD_ROW_FULL:
-        return x->contiguous && td_tensor_same_shape(x, full);
+        return x->contiguous && x->ndim == e->ndim && same_dims(x, 0, e, 0, e->ndim);
+    case TD_ROW_TABLE:
+        return x->contiguous && x->ndim == inner + 1 && same_dims(x, 1, e, outer, inner);
     case TD_ROW_NONE:
     case TD_ROW_TOTAL:
         break;
@@ -51,25 +61,38 @@ static bool is_class(const td_row_kernel *k, const td_tensor *x, td_row_class cl
     return false;
 }
 
-/* An input of the whole shape; NULL where these inputs are not for the kernel. */
-static const td_tensor *find_full(const td_row_kernel *k, const td_value *inputs) {
+/* What an input of the whole shape says, or numbers of rows and a table. */
+static void find_sizes(const td_row_kernel *k, const td_value *inputs, extent *e) {
+    const td_tensor *rows = inputs[k->full >= 0 ? k->full : k->index].tensor, *table = NULL;
+    e->ndim = rows->ndim;
+    memcpy(e->sizes, rows->sizes, sizeof *e->sizes * (size_t)rows->ndim);
+    if (k->full < 0)
+        table = inputs[k->table].tensor;
+    for (int d = 1; table && d < table->ndim && e->ndim < TD_MAX_DIMS; d++)
+        e->sizes[e->ndim++] = table->sizes[d];
+}
+
+/* False where these inputs are not for the kernel. */
+static bool find_extent(const td_row_kernel *k, const td_value *inputs, extent *e) {
     const bool recording = td_is_recording();
     for (int j = 0; j < k->ninputs; j++) {
         const td_tensor *x = td_arg_tensor(inputs[j]);
         if (!x || x->layout != TD_STRIDED || x->dtype != k->values[j].dtype ||
-            (recording && td_is_followed(x)))
-            return NULL;
+            td_tensor_device(x).type != TD_CPU || (recording && td_is_followed(x)))
+            return false;
     }
-    const td_tensor *full = inputs[k->full].tensor;
-    const int outer = k->ndim - k->inner;
-    if (full->ndim != k->ndim ||
-        (k->outer && memcmp(full->sizes, k->outer, sizeof *k->outer * (size_t)outer)))
-        return NULL;
+    find_sizes(k, inputs, e);
+    e->outer = k->ndim - k->inner;
+    e->rows = e->n = 1;
+    if (e->ndim != k->ndim ||
+        (k->outer && memcmp(e->sizes, k->outer, sizeof *k->outer * (size_t)e->outer)))
+        return false;
     for (int j = 0; j < k->ninputs; j++)
-        if (!is_class(k, inputs[j].tensor, (td_row_class)k->values[j].class, full) ||
-            !td_device_same(td_tensor_device(inputs[j].tensor), td_tensor_device(full)))
-            return NULL;
-    return full;
+        if (!is_class(k, inputs[j].tensor, (td_row_class)k->values[j].class, e))
+            return false;
+    for (int d = 0; d < e->ndim; d++)
+        *(d < e->outer ? &e->rows : &e->n) *= e->sizes[d];
+    return e->rows > 0 && e->n > 0;
 }
 
 /* ---- a run ---- */
@@ -78,6 +101,7 @@ static const td_tensor *find_full(const td_row_kernel *k, const td_value *inputs
  * of which is done block by block. */
 typedef struct run {
     const td_row_kernel *kernel;
+    const td_value *inputs;
     td_device device;
     int64_t rows, n, items;
     int64_t piece_rows;              /* 0: items are blocks */
@@ -174,8 +198,8 @@ static void lay_out(const run *r, view *w, unsigned char *scratch, int64_t most)
         td_tensor *whole = r->whole[j];
         td_storage *storage = whole ? whole->storage : v->slot >= 0 ? &w->slots[v->slot] : NULL;
         set_up(&w->tensors[j], (td_dtype)v->dtype, storage, whole ? whole->data : storage->data);
-        if (v->class == TD_ROW_VEC)
-            set_matrix(&w->tensors[j], 1, r->n);
+        if (v->class == TD_ROW_VEC || v->class == TD_ROW_TABLE)
+            set_matrix(&w->tensors[j], whole->numel / r->n, r->n);
     }
 }
 
@@ -184,7 +208,7 @@ static void move_to(const run *r, view *w, span item, span block) {
     const td_row_kernel *k = r->kernel;
     for (int j = 0; j < k->nvalues; j++) {
         const td_row_value *v = &k->values[j];
-        if (v->class == TD_ROW_ONE || v->class == TD_ROW_VEC || v->class == TD_ROW_TOTAL)
+        if (v->class != TD_ROW_FULL && v->class != TD_ROW_ROW && v->class != TD_ROW_FLAT)
             continue;
         td_tensor *x = &w->tensors[j];
         int64_t width = width_of(r, v), row = width * (int64_t)td_dtype_size((td_dtype)v->dtype);
@@ -237,13 +261,27 @@ static td_status run_along(const run *r, const td_row_stage *s, view *w) {
     return run_operator(r->device, op, args, &w->tensors[s->out[0]]);
 }
 
+/* A row's number may be refused, and then the operator says it. */
+static td_status run_gather(const run *r, const td_row_stage *s, view *w) {
+    td_tensor *index = &w->tensors[s->in[1]];
+    td_value rows = TD_TENSORS(1, &index);
+    index->ndim = 1;
+    for (int64_t k = 0; s->positive && k < index->numel; k++)
+        if (((const int64_t *)index->data)[k] < 0)
+            return td_fail(TD_EINDEX, "a row from the end");
+    rows.from_one = r->inputs[s->in[1]].from_one & 1;
+    td_value args[] = {TD_T(&w->tensors[s->in[0]]), rows};
+    return run_operator(r->device, TD_OP(index), args, &w->tensors[s->out[0]]);
+}
+
 static td_status run_stages(const run *r, view *w) {
     const td_row_kernel *k = r->kernel;
     td_status status = TD_OK;
     for (int j = 0; j < k->nstages && status == TD_OK; j++)
         if (!k->stages[j].total)
-            status = k->stages[j].kernel ? run_pointwise(r, &k->stages[j], w)
-                                         : run_along(r, &k->stages[j], w);
+            status = k->stages[j].kernel   ? run_pointwise(r, &k->stages[j], w)
+                     : k->stages[j].gather ? run_gather(r, &k->stages[j], w)
+                                           : run_along(r, &k->stages[j], w);
     return status;
 }
 
@@ -348,10 +386,10 @@ static td_status run_all(td_device device, void *plan) {
 
 /* ---- memory ---- */
 
-static td_status make_tensor(const run *r, const td_tensor *full, const td_row_value *v,
+static td_status make_tensor(const run *r, const extent *full, const td_row_value *v,
                              td_tensor **out) {
     int64_t sizes[TD_MAX_DIMS];
-    const int outer = full->ndim - r->kernel->inner;
+    const int outer = full->outer;
     const int ndim = v->class == TD_ROW_TOTAL ? 0 : v->class == TD_ROW_FLAT ? outer : full->ndim;
     for (int d = 0; d < ndim; d++)
         sizes[d] = d < outer || v->class == TD_ROW_FULL ? full->sizes[d] : 1;
@@ -383,7 +421,7 @@ static bool choose_items(run *r) {
     return true;
 }
 
-static td_status make_memory(run *r, const td_tensor *full) {
+static td_status make_memory(run *r, const extent *full) {
     const td_row_kernel *k = r->kernel;
     td_status status = TD_OK;
     for (int j = 0; j < k->noutputs && status == TD_OK; j++) {
@@ -412,21 +450,19 @@ static td_status run_observed(run *r) {
 
 td_status td_row_kernel_run(const td_row_kernel *k, const td_value *inputs, td_value *outputs,
                             bool *taken) {
-    const bool plain = !td_modes_current.casting && !td_modes_current.dispatcher;
-    const td_tensor *full = plain ? find_full(k, inputs) : NULL;
-    run r = {.kernel = k, .rows = 1, .n = 1};
+    run r = {.kernel = k, .inputs = inputs, .device = TD_DEVICE_CPU};
+    extent full;
     *taken = false;
-    if (!full || full->numel == 0 || td_tensor_device(full).type != TD_CPU)
+    if (td_modes_current.casting || td_modes_current.dispatcher || !find_extent(k, inputs, &full))
         return TD_OK;
-    r.device = td_tensor_device(full);
-    for (int d = 0; d < full->ndim; d++)
-        *(d < full->ndim - k->inner ? &r.rows : &r.n) *= full->sizes[d];
+    r.rows = full.rows;
+    r.n = full.n;
     for (int j = 0; j < k->ninputs; j++)
         r.whole[j] = inputs[j].tensor;
     if (!choose_items(&r))
         return TD_OK;
     atomic_init(&r.failed, TD_OK);
-    td_status status = make_memory(&r, full);
+    td_status status = make_memory(&r, &full);
     if (status == TD_OK)
         status = run_observed(&r);
     *taken = status == TD_OK && r.failed == TD_OK;

@@ -1,9 +1,10 @@
 /* row_kernel.h: a fusion group along rows, run block by block of rows.
  *
  * Its graph has operators along the last dims of one shape (reductions of rows, softmax), pointwise
- * groups on that shape and on what rows were reduced to, and sums of all elements. Each is a stage,
- * which runs the operator's own kernel on a block of rows that stays in a core's cache; what nobody
- * reads outside is nowhere else. The bits are those of the operators one by one.
+ * groups on that shape and on what rows were reduced to, rows taken from tables, and sums of all
+ * elements. Each is a stage, which runs the operator's own kernel on a block of rows that stays in
+ * a core's cache; what nobody reads outside is nowhere else. The bits are those of the operators
+ * one by one.
  */
 #ifndef TD_SCRIPT_ROW_KERNEL_H
 #define TD_SCRIPT_ROW_KERNEL_H
@@ -12,14 +13,15 @@
 
 /* What a value is to a shape of rows, of which the last dims are the elements of a row. */
 typedef enum td_row_class {
-    TD_ROW_NONE, /* none of these */
-    TD_ROW_ONE,  /* one element, of no more dims than the shape has */
-    TD_ROW_VEC,  /* an element for each place in a row, the same for all rows */
-    TD_ROW_ROW,  /* one for each row, with dims of size 1 for the elements */
-    TD_ROW_FLAT, /* one for each row, without these dims */
-    TD_ROW_FULL, /* of the whole shape */
-    TD_ROW_TOTAL /* one element, which is there when all rows are done: none reads it in the group
-                  */
+    TD_ROW_NONE,  /* none of these */
+    TD_ROW_ONE,   /* one element, of no more dims than the shape has */
+    TD_ROW_VEC,   /* an element for each place in a row, the same for all rows */
+    TD_ROW_ROW,   /* one for each row, with dims of size 1 for the elements */
+    TD_ROW_FLAT,  /* one for each row, without these dims */
+    TD_ROW_FULL,  /* of the whole shape */
+    TD_ROW_TABLE, /* rows that are taken by number, as many as there are */
+    TD_ROW_TOTAL  /* one element, which is there when all rows are done: none reads it in the group
+                   */
 } td_row_class;
 
 /* The shape: of a tensor's type, of whose dims the last `inner` are a row's elements. */
@@ -34,6 +36,9 @@ bool td_row_operator(const td_ir_node *node, td_row_shape *shape);
 
 /* Is it a sum or mean of all elements of such a tensor? Any dims may be its shape's inner ones. */
 bool td_row_total(const td_ir_node *node);
+
+/* Does it take rows of a table (embedding, index_select along dim 0), and of what shape? */
+bool td_row_gather(const td_ir_node *node, td_row_shape *shape);
 
 /* Is a group's graph one along rows? */
 bool td_is_row_group(const td_ir_graph *g);

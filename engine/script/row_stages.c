@@ -103,6 +103,42 @@ bool td_row_total(const td_ir_node *node) {
     return dims && td_is_nil(*dims) && keepdim && !keepdim->b && dtype && td_is_nil(*dtype);
 }
 
+static bool is_gather(const td_op *op) {
+    return op == TD_OP(embedding) || op == TD_OP(index_select);
+}
+
+/* Where a gather has its numbers of rows. */
+static int index_place(const td_ir_node *node) {
+    return node->op == TD_OP(embedding) ? 1 : 2;
+}
+
+/* All of an embedding's settings but these have their say in gradients alone. */
+static bool has_plain_settings(const td_ir_node *node) {
+    enum { DIM = 1, PADDING = 2, MAX_NORM = 5 };
+    for (int k = 0; k < node->ninputs; k++)
+        if (node->inputs[k]->type->kind != TD_IR_TENSOR && !constant_of(node->inputs[k]))
+            return false;
+    if (node->op == TD_OP(embedding))
+        return td_is_nil(*constant_of(node->inputs[PADDING])) &&
+               td_is_nil(*constant_of(node->inputs[MAX_NORM]));
+    const td_value *dim = constant_of(node->inputs[DIM]);
+    return dim->kind == TD_KIND_INT && dim->i == 0;
+}
+
+bool td_row_gather(const td_ir_node *node, td_row_shape *shape) {
+    if (node->kind != TD_IR_OPERATOR || node->inplace || node->noutputs != 1 ||
+        !is_gather(node->op) || !has_plain_settings(node))
+        return false;
+    const td_ir_type *table = node->inputs[0]->type, *made = node->outputs[0]->type;
+    const td_ir_type *index = node->inputs[index_place(node)]->type;
+    if (!is_float(table) || !is_float(made) || table->dtype != made->dtype || table->n < 2 ||
+        index->kind != TD_IR_TENSOR || index->dtype != TD_I64 || index->n < 1 ||
+        made->n != index->n + table->n - 1 || !made->sizes)
+        return false;
+    *shape = (td_row_shape){made, table->n - 1};
+    return true;
+}
+
 const td_op *td_row_arguments(const td_ir_node *node, const int64_t *inner, td_value *args) {
     const row_op *row = find_row_op(node->op);
     if (node->op == TD_OP(sum_to)) {
@@ -158,7 +194,7 @@ td_row_class td_row_class_of(const td_row_shape *shape, const td_ir_type *type) 
 }
 
 td_row_class td_row_join(td_row_class a, td_row_class b) {
-    if (a == TD_ROW_NONE || b == TD_ROW_NONE || a == TD_ROW_TOTAL || b == TD_ROW_TOTAL)
+    if (a == TD_ROW_NONE || b == TD_ROW_NONE || a > TD_ROW_FULL || b > TD_ROW_FULL)
         return TD_ROW_NONE;
     if (a == b)
         return a;
@@ -188,9 +224,10 @@ static td_status refuse(const char *why) {
 
 static td_status add_value(maker *m, const td_ir_value *value, td_row_class class) {
     const td_ir_type *type = value->type;
+    const bool number = class == TD_ROW_FLAT && type->dtype == TD_I64;
     if (m->k->nvalues == TD_ROW_VALUES)
         return refuse("too many values");
-    if (class == TD_ROW_NONE || (!is_float(type) && type->dtype != TD_BOOL))
+    if (class == TD_ROW_NONE || (!is_float(type) && type->dtype != TD_BOOL && !number))
         return refuse("a value of another shape or dtype");
     m->k->flat |= class == TD_ROW_FLAT;
     m->values[m->k->nvalues] = value;
@@ -261,6 +298,8 @@ static td_status add_group(maker *m, const td_ir_node *node) {
         td_dtype dtype = (td_dtype)m->k->values[s->in[j]].dtype;
         if (dtype == TD_BOOL)
             continue;
+        if (dtype == TD_I64)
+            return refuse("numbers of rows that are computed with");
         if (s->compute != TD_DTYPE_NONE && s->compute != dtype)
             return refuse("two dtypes");
         s->compute = dtype;
@@ -288,6 +327,26 @@ static td_status add_operator(maker *m, const td_ir_node *node) {
     return add_stage(m, node, row->tensors, made_by(node), &s);
 }
 
+static td_status add_gather(maker *m, const td_ir_node *node) {
+    const td_ir_value *index = node->inputs[index_place(node)];
+    td_row_shape shape;
+    td_row_stage *s = NULL;
+    if (!td_row_gather(node, &shape) || shape.inner != m->shape.inner ||
+        class_of(m, node->inputs[0]) != TD_ROW_TABLE || class_of(m, index) != TD_ROW_FLAT)
+        return refuse("rows of something else");
+    td_status status = add_stage(m, node, 1, TD_ROW_FULL, &s);
+    if (status)
+        return status;
+    s->gather = true;
+    s->positive = node->op == TD_OP(embedding);
+    s->nin = 2;
+    s->in[1] = (int16_t)find_value(m, index);
+    m->k->table = s->in[0];
+    m->k->index = s->in[1];
+    m->k->cost += 2;
+    return TD_OK;
+}
+
 static td_status add_total(maker *m, const td_ir_node *node) {
     td_row_stage *s = NULL;
     if (!td_row_total(node) || class_of(m, node->inputs[0]) != TD_ROW_FULL)
@@ -306,7 +365,7 @@ static td_status add_total(maker *m, const td_ir_node *node) {
 static bool find_shape(const td_ir_block *block, td_row_shape *shape) {
     bool total = false;
     for (const td_ir_node *node = block->first; node; node = node->next)
-        if (td_row_operator(node, shape))
+        if (td_row_operator(node, shape) || td_row_gather(node, shape))
             return true;
     for (const td_ir_node *node = block->first; node && !total; node = node->next)
         if ((total = td_row_total(node)))
@@ -319,16 +378,31 @@ bool td_is_row_group(const td_ir_graph *g) {
     return find_shape(g->block, &shape);
 }
 
+/* What an input is: what it is read as, else what its type says. */
+static td_row_class class_of_input(const maker *m, const td_ir_value *input) {
+    td_row_shape shape;
+    for (const td_ir_use *use = input->uses; use; use = use->next) {
+        if (!use->node || !td_row_gather(use->node, &shape))
+            continue;
+        if (use->index == 0)
+            return TD_ROW_TABLE;
+        if (use->index == index_place(use->node))
+            return input->type->n == m->shape.full->n - m->shape.inner ? TD_ROW_FLAT : TD_ROW_NONE;
+    }
+    return td_row_class_of(&m->shape, input->type);
+}
+
 static td_status add_inputs(maker *m, const td_ir_block *block) {
     td_row_kernel *k = m->k;
     td_status status = TD_OK;
     for (int j = 0; j < block->ninputs && status == TD_OK; j++)
-        status = add_value(m, block->inputs[j], td_row_class_of(&m->shape, block->inputs[j]->type));
+        status = add_value(m, block->inputs[j], class_of_input(m, block->inputs[j]));
     k->ninputs = block->ninputs;
-    for (k->full = 0; k->full < k->ninputs; k->full++)
-        if (k->values[k->full].class == TD_ROW_FULL)
-            return status;
-    return status ? status : refuse("no input of the whole shape");
+    k->full = k->table = k->index = -1;
+    for (int j = 0; j < k->ninputs && k->full < 0; j++)
+        if (k->values[j].class == TD_ROW_FULL)
+            k->full = j;
+    return status;
 }
 
 static td_status add_outputs(maker *m, const td_ir_block *block) {
@@ -416,7 +490,9 @@ td_status td_row_kernel_new(const td_ir_graph *g, td_row_kernel **out) {
     m.k->inner = m.shape.inner;
     TD_TRY(add_inputs(&m, g->block));
     for (const td_ir_node *node = g->block->first; node; node = node->next) {
-        if (node->kind == TD_IR_FUSION_GROUP)
+        if (node->kind == TD_IR_OPERATOR && is_gather(node->op))
+            TD_TRY(add_gather(&m, node));
+        else if (node->kind == TD_IR_FUSION_GROUP)
             TD_TRY(add_group(&m, node));
         else if (td_row_total(node))
             TD_TRY(add_total(&m, node));
@@ -425,6 +501,8 @@ td_status td_row_kernel_new(const td_ir_graph *g, td_row_kernel **out) {
         else if (node->kind != TD_IR_CONSTANT)
             TD_TRY(refuse("a node of another kind"));
     }
+    if (m.k->full < 0 && m.k->table < 0)
+        TD_TRY(refuse("no input of the whole shape"));
     TD_TRY(add_outputs(&m, g->block));
     place_values(m.k);
 done:

@@ -20,6 +20,8 @@ typedef struct td_row_stage {
     const td_ir_node *node;
     td_script_kernel *kernel; /* of a group; NULL: an operator, whose first arguments `in` are */
     bool total;
+    bool gather;      /* of a table (in) the rows of these numbers (in) */
+    bool positive;    /* which are refused where they count from the end */
     td_dtype compute; /* of a kernel */
     int nin, nout;
     int16_t in[TD_ROW_ENDS], out[TD_ROW_ENDS];
@@ -28,9 +30,10 @@ typedef struct td_row_stage {
 struct td_row_kernel {
     const td_ir_graph *graph;
     int ninputs, noutputs, nvalues, nstages, nslots, ntotals;
-    int ndim;             /* of the shape, */
-    int inner;            /* of which the last so many are a row */
-    int full;             /* an input of the whole shape */
+    int ndim;  /* of the shape, */
+    int inner; /* of which the last so many are a row */
+    int full;  /* an input of the whole shape; -1: none, but the next two */
+    int table, index;
     bool flat;            /* some value has fewer dims than the shape */
     const int64_t *outer; /* sizes that its other dims must have; NULL: any */
     int64_t cost;         /* of an element, an addition being 1 */

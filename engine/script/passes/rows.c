@@ -52,6 +52,8 @@ static bool is_joined(const td_group *g, const td_row_shape *shape, const td_ir_
 static bool fits(const td_group *g, const td_ir_node *node, const void *ctx) {
     const td_row_shape *shape = ctx;
     td_row_shape own;
+    if (td_row_gather(node, &own))
+        return same_shape(shape, &own);
     if (g->n && (!is_joined(g, shape, node) || reads_total(g, node)))
         return false;
     if (td_row_total(node))
@@ -66,7 +68,7 @@ static bool fits(const td_group *g, const td_ir_node *node, const void *ctx) {
 static bool find_shape(const td_ir_node *first, td_row_shape *shape) {
     int left = MOST_AHEAD;
     const td_ir_node *total = NULL;
-    if (td_row_operator(first, shape))
+    if (td_row_operator(first, shape) || td_row_gather(first, shape))
         return true;
     if (!is_pointwise(first))
         return false;
@@ -103,14 +105,16 @@ static bool may_part(const td_row_shape *shape) {
 /* Is memory of the whole shape passed over less often? */
 static bool pays(const td_group *g, const td_row_shape *shape) {
     int passes = 0, along = 0;
+    bool shown = false; /* an input says at run time what the shape is */
     td_row_shape own;
     for (int k = 0; k < g->n; k++) {
         const td_ir_node *node = g->nodes[k];
-        along += td_row_operator(node, &own) || td_row_total(node);
+        bool gathers = td_row_gather(node, &own);
+        shown |= gathers;
+        along += gathers || td_row_operator(node, &own) || td_row_total(node);
         passes += touches(shape, node->ninputs, node->inputs) ||
                   touches(shape, node->noutputs, node->outputs);
     }
-    bool shown = false; /* an input says at run time what the shape is */
     for (int k = 0; k < g->ninputs; k++) {
         const td_ir_type *type = g->inputs[k]->type;
         bool full = td_row_class_of(shape, type) == TD_ROW_FULL;

@@ -142,6 +142,58 @@ t.test("gradients", function()
     end
 end)
 
+-- Rows of tables by number.
+local function embedded(table, index, w)
+    local x = tide.embedding(table, index)
+    local off = x - x:mean(-1, { keepdim = true })
+    return off / ((off * off):mean(-1, { keepdim = true }) + 1e-5):sqrt() * w, x:sum()
+end
+
+local function selected(table, index, w)
+    local x = table:index_select(1, index):tanh()
+    return x:softmax(-1) * w, x
+end
+
+local function check_table(fn, v, shape, n)
+    local f, rows = tide.jit.script(fn), 1
+    for _, size in ipairs(shape) do
+        rows = rows * size
+    end
+    local table_, w, index = make({ v, n }, tide.float32, true), make({ n }, tide.float32), tide.randint(1, v + 1, shape)
+    for _ = 1, 2 do
+        check("tables", f, fn, { table_, index, w }, ("%d, %d, %d"):format(v, rows, n))
+    end
+    check("tables", f, fn, { table_, index:int(), w }, "int32")
+    check("tables", f, fn, { table_:t():contiguous():t(), index, w }, "by columns")
+    for _, wrong in ipairs(rows > 0 and { 0, v + 1, -1, -v - 1 } or {}) do
+        index:view(-1)[rows] = wrong
+        local ok, want = pcall(fn, table_, index, w)
+        if ok then
+            check("tables", f, fn, { table_, index, w }, "from the end")
+        else
+            t.error_has(function() f(table_, index, w) end, want:match "[^:]*$")
+        end
+    end
+end
+
+t.test("rows of tables", function()
+    for _, case in ipairs { { 10, 7, 5 }, { 1000, 4000, 33 }, { 50, 9000, 64 }, { 3, 1, 2 }, { 4, 0, 6 } } do
+        local v, rows, n = table.unpack(case)
+        check_table(embedded, v, { rows }, n)
+        check_table(embedded, v, { 2, rows, 1 }, n)
+        check_table(selected, v, { rows }, n)
+    end
+    local table_, w, index = tide.randn(5000, 64), tide.randn(64), tide.randint(1, 5001, { 64 })
+    for _, fn in ipairs { embedded, selected } do
+        local f, names = tide.jit.script(fn), {}
+        f(table_, index, w)
+        for _, e in ipairs(tide.profiler.profile(function() f(table_, index, w) end):events()) do
+            names[#names + 1] = e.kind == "operator" and e.name or nil
+        end
+        t.eq(names, { "from_one_based", "fused" })
+    end
+end)
+
 -- Bytes that are held at one time, at most, beside what was held before.
 local function peak_of(fn)
     collectgarbage()
