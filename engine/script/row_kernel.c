@@ -54,6 +54,8 @@ static bool is_class(const td_row_kernel *k, const td_tensor *x, td_row_class cl
         return x->contiguous && x->ndim == e->ndim && same_dims(x, 0, e, 0, e->ndim);
     case TD_ROW_TABLE:
         return x->contiguous && x->ndim == inner + 1 && same_dims(x, 1, e, outer, inner);
+    case TD_ROW_PART:
+        return x->contiguous && x->ndim == e->ndim && same_dims(x, 0, e, 0, outer);
     case TD_ROW_NONE:
     case TD_ROW_TOTAL:
         break;
@@ -61,15 +63,20 @@ static bool is_class(const td_row_kernel *k, const td_tensor *x, td_row_class cl
     return false;
 }
 
-/* What an input of the whole shape says, or numbers of rows and a table. */
+/* What an input of the whole shape says, or numbers of rows and a table, or parts of rows. */
 static void find_sizes(const td_row_kernel *k, const td_value *inputs, extent *e) {
-    const td_tensor *rows = inputs[k->full >= 0 ? k->full : k->index].tensor, *table = NULL;
+    const td_tensor *table = k->full < 0 && k->table >= 0 ? inputs[k->table].tensor : NULL;
+    const bool joined = k->full < 0 && !table;
+    const int first = k->full >= 0 ? k->full : table ? k->index : k->parts->in[0];
+    const td_tensor *rows = inputs[first].tensor;
     e->ndim = rows->ndim;
     memcpy(e->sizes, rows->sizes, sizeof *e->sizes * (size_t)rows->ndim);
-    if (k->full < 0)
-        table = inputs[k->table].tensor;
     for (int d = 1; table && d < table->ndim && e->ndim < TD_MAX_DIMS; d++)
         e->sizes[e->ndim++] = table->sizes[d];
+    for (int p = 1; joined && e->ndim > 0 && p < k->parts->nin; p++) {
+        const td_tensor *part = inputs[k->parts->in[p]].tensor;
+        e->sizes[e->ndim - 1] += part->ndim == e->ndim ? part->sizes[e->ndim - 1] : 0;
+    }
 }
 
 /* False where these inputs are not for the kernel. */
@@ -208,10 +215,13 @@ static void move_to(const run *r, view *w, span item, span block) {
     const td_row_kernel *k = r->kernel;
     for (int j = 0; j < k->nvalues; j++) {
         const td_row_value *v = &k->values[j];
-        if (v->class != TD_ROW_FULL && v->class != TD_ROW_ROW && v->class != TD_ROW_FLAT)
+        if (v->class == TD_ROW_ONE || v->class == TD_ROW_VEC || v->class > TD_ROW_PART ||
+            v->class == TD_ROW_TABLE)
             continue;
         td_tensor *x = &w->tensors[j];
-        int64_t width = width_of(r, v), row = width * (int64_t)td_dtype_size((td_dtype)v->dtype);
+        const bool part = v->class == TD_ROW_PART;
+        int64_t width = part ? r->whole[j]->numel / r->rows : width_of(r, v),
+                row = width * (int64_t)td_dtype_size((td_dtype)v->dtype);
         if (r->whole[j])
             x->data = (char *)r->whole[j]->data + block.first * row;
         else if (v->summed)
@@ -274,6 +284,14 @@ static td_status run_gather(const run *r, const td_row_stage *s, view *w) {
     return run_operator(r->device, TD_OP(index), args, &w->tensors[s->out[0]]);
 }
 
+static td_status run_cat(const run *r, const td_row_stage *s, view *w) {
+    td_tensor *parts[TD_ROW_ENDS];
+    for (int j = 0; j < s->nin; j++)
+        parts[j] = &w->tensors[s->in[j]];
+    td_value args[] = {TD_TENSORS(s->nin, parts), TD_I(1)};
+    return run_operator(r->device, TD_OP(cat), args, &w->tensors[s->out[0]]);
+}
+
 static td_status run_stages(const run *r, view *w) {
     const td_row_kernel *k = r->kernel;
     td_status status = TD_OK;
@@ -281,6 +299,7 @@ static td_status run_stages(const run *r, view *w) {
         if (!k->stages[j].total)
             status = k->stages[j].kernel   ? run_pointwise(r, &k->stages[j], w)
                      : k->stages[j].gather ? run_gather(r, &k->stages[j], w)
+                     : k->stages[j].cat    ? run_cat(r, &k->stages[j], w)
                                            : run_along(r, &k->stages[j], w);
     return status;
 }

@@ -1,10 +1,10 @@
 /* row_kernel.h: a fusion group along rows, run block by block of rows.
  *
  * Its graph has operators along the last dims of one shape (reductions of rows, softmax), pointwise
- * groups on that shape and on what rows were reduced to, rows taken from tables, and sums of all
- * elements. Each is a stage, which runs the operator's own kernel on a block of rows that stays in
- * a core's cache; what nobody reads outside is nowhere else. The bits are those of the operators
- * one by one.
+ * groups on that shape and on what rows were reduced to, rows from tables or side by side, and sums
+ * of all elements. Each is a stage, which runs the operator's own kernel on a block of rows that
+ * stays in a core's cache; what nobody reads outside is nowhere else. The bits are those of the
+ * operators one by one.
  */
 #ifndef TD_SCRIPT_ROW_KERNEL_H
 #define TD_SCRIPT_ROW_KERNEL_H
@@ -20,6 +20,7 @@ typedef enum td_row_class {
     TD_ROW_FLAT,  /* one for each row, without these dims */
     TD_ROW_FULL,  /* of the whole shape */
     TD_ROW_TABLE, /* rows that are taken by number, as many as there are */
+    TD_ROW_PART,  /* rows of another length */
     TD_ROW_TOTAL  /* one element, which is there when all rows are done: none reads it in the group
                    */
 } td_row_class;
@@ -39,6 +40,12 @@ bool td_row_total(const td_ir_node *node);
 
 /* Does it take rows of a table (embedding, index_select along dim 0), and of what shape? */
 bool td_row_gather(const td_ir_node *node, td_row_shape *shape);
+
+/* Does it set rows side by side (cat along the last dim, of a list that is made for it), and of
+ * what shape are they then? */
+bool td_row_cat(const td_ir_node *node, td_row_shape *shape);
+/* The cat that a list is made for, which alone reads it; NULL: it is for something else. */
+const td_ir_node *td_row_cat_of(const td_ir_node *list);
 
 /* Is a group's graph one along rows? */
 bool td_is_row_group(const td_ir_graph *g);

@@ -139,6 +139,33 @@ bool td_row_gather(const td_ir_node *node, td_row_shape *shape) {
     return true;
 }
 
+const td_ir_node *td_row_cat_of(const td_ir_node *list) {
+    const td_ir_use *use = list->kind == TD_IR_LIST_CONSTRUCT ? list->outputs[0]->uses : NULL;
+    return use && !use->next && use->node && use->node->kind == TD_IR_OPERATOR &&
+                   use->node->op == TD_OP(cat)
+               ? use->node
+               : NULL;
+}
+
+bool td_row_cat(const td_ir_node *node, td_row_shape *shape) {
+    if (node->kind != TD_IR_OPERATOR || node->inplace || node->noutputs != 1 ||
+        node->op != TD_OP(cat))
+        return false;
+    const td_ir_node *list = node->inputs[0]->node;
+    const td_ir_type *made = node->outputs[0]->type;
+    const td_value *dim = constant_of(node->inputs[1]);
+    if (!list || td_row_cat_of(list) != node || !dim || dim->kind != TD_KIND_INT ||
+        !is_float(made) || made->n < 2 || !made->sizes || (dim->i != made->n - 1 && dim->i != -1))
+        return false;
+    for (int k = 0; k < list->ninputs; k++) {
+        const td_ir_type *part = list->inputs[k]->type;
+        if (!is_float(part) || part->dtype != made->dtype || part->n != made->n)
+            return false;
+    }
+    *shape = (td_row_shape){made, 1};
+    return true;
+}
+
 const td_op *td_row_arguments(const td_ir_node *node, const int64_t *inner, td_value *args) {
     const row_op *row = find_row_op(node->op);
     if (node->op == TD_OP(sum_to)) {
@@ -347,6 +374,27 @@ static td_status add_gather(maker *m, const td_ir_node *node) {
     return TD_OK;
 }
 
+static td_status add_cat(maker *m, const td_ir_node *node) {
+    const td_ir_node *list = node->inputs[0]->node;
+    td_row_shape shape;
+    td_row_stage *s = NULL;
+    if (!td_row_cat(node, &shape) || m->shape.inner != 1 || list->ninputs > TD_ROW_ENDS)
+        return refuse("a list of something else");
+    for (int k = 0; k < list->ninputs; k++)
+        if (class_of(m, list->inputs[k]) != TD_ROW_PART)
+            return refuse("a part of other rows");
+    td_status status = add_stage(m, node, 0, TD_ROW_FULL, &s);
+    if (status)
+        return status;
+    s->cat = true;
+    s->nin = list->ninputs;
+    for (int k = 0; k < list->ninputs; k++)
+        s->in[k] = (int16_t)find_value(m, list->inputs[k]);
+    m->k->parts = s;
+    m->k->cost += 2;
+    return TD_OK;
+}
+
 static td_status add_total(maker *m, const td_ir_node *node) {
     td_row_stage *s = NULL;
     if (!td_row_total(node) || class_of(m, node->inputs[0]) != TD_ROW_FULL)
@@ -365,7 +413,7 @@ static td_status add_total(maker *m, const td_ir_node *node) {
 static bool find_shape(const td_ir_block *block, td_row_shape *shape) {
     bool total = false;
     for (const td_ir_node *node = block->first; node; node = node->next)
-        if (td_row_operator(node, shape) || td_row_gather(node, shape))
+        if (td_row_operator(node, shape) || td_row_gather(node, shape) || td_row_cat(node, shape))
             return true;
     for (const td_ir_node *node = block->first; node && !total; node = node->next)
         if ((total = td_row_total(node)))
@@ -382,6 +430,8 @@ bool td_is_row_group(const td_ir_graph *g) {
 static td_row_class class_of_input(const maker *m, const td_ir_value *input) {
     td_row_shape shape;
     for (const td_ir_use *use = input->uses; use; use = use->next) {
+        if (use->node && td_row_cat_of(use->node))
+            return input->type->n == m->shape.full->n ? TD_ROW_PART : TD_ROW_NONE;
         if (!use->node || !td_row_gather(use->node, &shape))
             continue;
         if (use->index == 0)
@@ -492,16 +542,18 @@ td_status td_row_kernel_new(const td_ir_graph *g, td_row_kernel **out) {
     for (const td_ir_node *node = g->block->first; node; node = node->next) {
         if (node->kind == TD_IR_OPERATOR && is_gather(node->op))
             TD_TRY(add_gather(&m, node));
+        else if (node->kind == TD_IR_OPERATOR && node->op == TD_OP(cat))
+            TD_TRY(add_cat(&m, node));
         else if (node->kind == TD_IR_FUSION_GROUP)
             TD_TRY(add_group(&m, node));
         else if (td_row_total(node))
             TD_TRY(add_total(&m, node));
         else if (node->kind == TD_IR_OPERATOR && find_row_op(node->op))
             TD_TRY(add_operator(&m, node));
-        else if (node->kind != TD_IR_CONSTANT)
+        else if (node->kind != TD_IR_CONSTANT && !td_row_cat_of(node))
             TD_TRY(refuse("a node of another kind"));
     }
-    if (m.k->full < 0 && m.k->table < 0)
+    if (m.k->full < 0 && m.k->table < 0 && !m.k->parts)
         TD_TRY(refuse("no input of the whole shape"));
     TD_TRY(add_outputs(&m, g->block));
     place_values(m.k);

@@ -20,6 +20,7 @@ typedef struct td_row_stage {
     const td_ir_node *node;
     td_script_kernel *kernel; /* of a group; NULL: an operator, whose first arguments `in` are */
     bool total;
+    bool cat;         /* of all that it reads, side by side */
     bool gather;      /* of a table (in) the rows of these numbers (in) */
     bool positive;    /* which are refused where they count from the end */
     td_dtype compute; /* of a kernel */
@@ -34,9 +35,10 @@ struct td_row_kernel {
     int inner; /* of which the last so many are a row */
     int full;  /* an input of the whole shape; -1: none, but the next two */
     int table, index;
-    bool flat;            /* some value has fewer dims than the shape */
-    const int64_t *outer; /* sizes that its other dims must have; NULL: any */
-    int64_t cost;         /* of an element, an addition being 1 */
+    const td_row_stage *parts; /* NULL: or those of a cat */
+    bool flat;                 /* some value has fewer dims than the shape */
+    const int64_t *outer;      /* sizes that its other dims must have; NULL: any */
+    int64_t cost;              /* of an element, an addition being 1 */
     int outputs[TD_ROW_ENDS];
     td_row_value values[TD_ROW_VALUES]; /* the inputs first */
     td_row_value slots[TD_ROW_VALUES];  /* of what class and dtype */

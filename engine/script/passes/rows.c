@@ -52,8 +52,9 @@ static bool is_joined(const td_group *g, const td_row_shape *shape, const td_ir_
 static bool fits(const td_group *g, const td_ir_node *node, const void *ctx) {
     const td_row_shape *shape = ctx;
     td_row_shape own;
-    if (td_row_gather(node, &own))
-        return same_shape(shape, &own);
+    const td_ir_node *cat = td_row_cat_of(node);
+    if (td_row_gather(node, &own) || td_row_cat(cat ? cat : node, &own))
+        return same_shape(shape, &own) && !reads_total(g, node);
     if (g->n && (!is_joined(g, shape, node) || reads_total(g, node)))
         return false;
     if (td_row_total(node))
@@ -68,7 +69,9 @@ static bool fits(const td_group *g, const td_ir_node *node, const void *ctx) {
 static bool find_shape(const td_ir_node *first, td_row_shape *shape) {
     int left = MOST_AHEAD;
     const td_ir_node *total = NULL;
-    if (td_row_operator(first, shape) || td_row_gather(first, shape))
+    const td_ir_node *cat = td_row_cat_of(first);
+    if (td_row_operator(first, shape) || td_row_gather(first, shape) ||
+        td_row_cat(cat ? cat : first, shape))
         return true;
     if (!is_pointwise(first))
         return false;
@@ -102,6 +105,16 @@ static bool may_part(const td_row_shape *shape) {
            !(full->placed && full->device.type != TD_CPU);
 }
 
+/* A list is made where it is read, or not at all: groups give tensors. */
+static bool has_lists(const td_group *g) {
+    for (int k = 0; k < g->n; k++) {
+        const td_ir_node *cat = td_row_cat_of(g->nodes[k]);
+        if (cat && !td_group_makes(g, cat->outputs[0]))
+            return false;
+    }
+    return true;
+}
+
 /* Is memory of the whole shape passed over less often? */
 static bool pays(const td_group *g, const td_row_shape *shape) {
     int passes = 0, along = 0;
@@ -109,7 +122,7 @@ static bool pays(const td_group *g, const td_row_shape *shape) {
     td_row_shape own;
     for (int k = 0; k < g->n; k++) {
         const td_ir_node *node = g->nodes[k];
-        bool gathers = td_row_gather(node, &own);
+        bool gathers = td_row_gather(node, &own) || td_row_cat(node, &own);
         shown |= gathers;
         along += gathers || td_row_operator(node, &own) || td_row_total(node);
         passes += touches(shape, node->ninputs, node->inputs) ||
@@ -122,7 +135,7 @@ static bool pays(const td_group *g, const td_row_shape *shape) {
             return false;
         shown |= full;
     }
-    return shown && along && passes > 1 && may_part(shape);
+    return shown && along && passes > 1 && may_part(shape) && has_lists(g);
 }
 
 /* A pointwise operator that is alone becomes a group of its own, which is a stage. */

@@ -194,6 +194,35 @@ t.test("rows of tables", function()
     end
 end)
 
+-- Rows side by side.
+local function joined(x, y, w)
+    local both = tide.cat({ x, y, x }, -1)
+    return (both * w):exp() / both:amax(-1, { keepdim = true }), both:mean()
+end
+
+t.test("rows side by side", function()
+    local f = tide.jit.script(joined)
+    for _, case in ipairs { { 5, 3, 4 }, { 700, 1, 6 }, { 3000, 20, 24 }, { 1, 9, 0 }, { 0, 2, 2 }, { 4, 0, 0 } } do
+        local rows, n, m = table.unpack(case)
+        local x, y, w = make({ rows, 2, n }, tide.float32, true), make({ rows, 2, m }, tide.float32), make({ 2 * n + m }, tide.float32)
+        if 2 * n + m > 0 then
+            for _ = 1, 2 do
+                check("joined", f, joined, { x, y, w }, table.concat(case, ", "))
+            end
+            check("joined", f, joined, { x, y:transpose(1, 2):contiguous():transpose(1, 2), w }, "turned")
+        end
+    end
+    t.error_has(function() f(tide.randn(3, 2, 4), tide.randn(3, 5, 4), tide.randn(12)) end, "cat")
+    local x, w, names = tide.randn(30, 8), tide.randn(24), {}
+    for _ = 1, 2 do
+        f(x, x, w)
+    end
+    for _, e in ipairs(tide.profiler.profile(function() f(x, x, w) end):events()) do
+        names[#names + 1] = e.kind == "operator" and e.name or nil
+    end
+    t.eq(names, { "fused" })
+end)
+
 -- Bytes that are held at one time, at most, beside what was held before.
 local function peak_of(fn)
     collectgarbage()
