@@ -2,6 +2,7 @@
 #include "engine/script/code.h"
 
 #include "engine/core/memory.h"
+#include "engine/script/row_kernel.h"
 
 /* The scripts of the nodes in a block. */
 static void release_scripts(const td_script *s, const td_code_block *c) {
@@ -24,6 +25,7 @@ void td_script_release(td_script *s) {
         return;
     release_scripts(s, &s->code);
     td_script_kernel_free(s->kernel);
+    td_row_kernel_free(s->rows);
     td_ir_graph_release(s->memory);
     td_ir_graph_release(s->graph);
     td_free(s);

@@ -47,7 +47,9 @@ struct td_script {
     td_code_block code;
     int nregisters; /* the graph's inputs first, which are the caller's */
     td_value *constants;
-    td_script_kernel *kernel; /* of a group; NULL: its operators run one by one */
+    /* Of a group; where both are NULL, its nodes run one by one. */
+    td_script_kernel *kernel;
+    struct td_row_kernel *rows;
 };
 
 /* The function that runs nodes of a kind. */

@@ -78,6 +78,17 @@ bool td_script_kernel_takes(const td_ir_node *node) {
                : type == TD_PW_LOGICAL;
 }
 
+bool td_script_kernel_calls(const td_ir_node *node) {
+    const int primitive = node->op->pointwise->primitive;
+    const td_program *p =
+        primitive < 0 ? node->op->programs->forward : td_primitive_program((td_primitive)primitive);
+    for (int s = 0; s < p->nsteps; s++)
+        if (td_primitive_cost((td_primitive)p->steps[s].primitive) > 1 &&
+            p->steps[s].primitive != TD_PW_sqrt)
+            return true;
+    return false;
+}
+
 /* ---- the program ---- */
 
 typedef struct maker {
@@ -134,6 +145,9 @@ static td_status add_node(maker *m, const td_ir_node *node) {
     td_value args[TD_MAX_PARAMS];
     int operands[TD_MAX_PARAMS];
     const td_op *op = node->op;
+    if (node->kind != TD_IR_OPERATOR)
+        return td_fail(TD_EVALUE, "%s can't be part of a kernel",
+                       td_ir_kind_name((td_ir_kind)node->kind));
     for (int k = 0; k < node->ninputs; k++) {
         const td_value *constant = constant_of(node->inputs[k]);
         args[k] = constant ? *constant : TD_T(m->stand_in);
@@ -216,6 +230,10 @@ td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
         are_floats(k->ninputs, g->block->inputs) && are_floats(k->noutputs, g->block->outputs);
     *out = k;
     return TD_OK;
+}
+
+const td_program *td_script_kernel_program(const td_script_kernel *k) {
+    return k->program;
 }
 
 void td_script_kernel_free(td_script_kernel *k) {

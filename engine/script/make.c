@@ -6,6 +6,7 @@
 #include "engine/core/memory.h"
 #include "engine/script/code.h"
 #include "engine/script/operands.h"
+#include "engine/script/row_kernel.h"
 
 #include <string.h>
 
@@ -251,9 +252,11 @@ static td_status join_script(const maker *m, td_code_step *s) {
 static td_status make_kernel(td_code_step *s) {
     if (s->ninputs > TD_CODE_MOST || s->noutputs > TD_CODE_MOST)
         return td_fail(TD_EVALUE, "a group of more than %d inputs or outputs", TD_CODE_MOST);
-    if (s->script->kernel)
+    if (s->script->kernel || s->script->rows)
         return TD_OK;
-    td_status status = td_script_kernel_new(s->node->subgraph, &s->script->kernel);
+    const td_ir_graph *g = s->node->subgraph;
+    td_status status = td_is_row_group(g) ? td_row_kernel_new(g, &s->script->rows)
+                                          : td_script_kernel_new(g, &s->script->kernel);
     return status == TD_ENOMEM ? status : TD_OK;
 }
 

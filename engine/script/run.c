@@ -11,6 +11,7 @@
 #include "engine/script/code.h"
 #include "engine/script/future.h"
 #include "engine/script/operands.h"
+#include "engine/script/row_kernel.h"
 #include "engine/script/value_call.h"
 
 #include <stdio.h>
@@ -254,6 +255,8 @@ static td_status run_group(const step *s, frame *f) {
         if (status == TD_OK && !taken)
             status = td_script_kernel_run(group->kernel, inputs, outputs, &taken);
     }
+    if (group->rows)
+        status = td_row_kernel_run(group->rows, inputs, outputs, &taken);
     if (status == TD_OK && !taken)
         status = run_script(group, f->host, inputs, outputs, &f->placed);
     for (int k = 0; k < s->noutputs && status == TD_OK; k++)

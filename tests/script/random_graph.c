@@ -250,6 +250,35 @@ static void add_idle(maker *m, td_ir_block *block) {
     }
 }
 
+/* A row operator, and x and what it makes of it together, which may be reduced again. */
+static void add_rows(maker *m, td_ir_block *block) {
+    static const char *const names[] = {"sum", "mean", "amax", "amin", "prod"};
+    static const char *const between[] = {"sub", "mul", "maximum", "lt"};
+    const td_op *along = td_op_find(names[pick(m, 5)]),
+                *pointwise = td_op_find(between[pick(m, 4)]);
+    int64_t last = -1;
+    td_ir_value *inputs[4] = {any_of(m, m->tensors, m->ntensors)}, *x = inputs[0];
+    inputs[1] = pick(m, 6) ? td_ir_add_constant(block, TD_INTS(1, &last))
+                           : td_ir_add_constant(block, TD_NIL);
+    inputs[2] = td_ir_add_constant(block, TD_B(inputs[1]->type->kind != TD_IR_NONE && pick(m, 5)));
+    inputs[3] = td_ir_add_constant(block, TD_NIL);
+    for (int step = 0; step < 2; step++) {
+        const td_op *op = step ? pointwise : along;
+        td_inferred made = infer(op, false, block, inputs);
+        td_ir_node *node =
+            made.exact && made.types[0]
+                ? td_ir_append(block, TD_IR_OPERATOR, op->nparams, inputs, 1, made.types)
+                : NULL;
+        if (!node)
+            return;
+        node->op = op;
+        see(m, node->outputs[0]);
+        inputs[0] = x;
+        inputs[1] = node->outputs[0];
+        inputs[2] = td_ir_add_constant(block, TD_I(1));
+    }
+}
+
 /* ---- numbers ---- */
 
 /* An operator on ints (i), bools (b) and what tensors (t) are. */
@@ -358,6 +387,8 @@ static void add_nodes(maker *m, td_ir_block *block, int n, int depth) {
             repeat_operator(m, block);
         else if (kind < 12)
             add_idle(m, block);
+        else if (kind < 22)
+            add_rows(m, block);
         else
             add_operator(m, block);
         made += m->ntensors != before;

@@ -465,14 +465,56 @@ static void repeat_row(const course *c, int64_t rows, const char *data, char *bu
     }
 }
 
+#define SPREAD(type)                                                                               \
+    for (int64_t row = 0; row < rows; row++, data += stride) {                                     \
+        typedef type several __attribute__((vector_size(16)));                                     \
+        enum { SEVERAL = sizeof(several) / sizeof(type) };                                         \
+        const several all = (several){0} + *(const type *)data;                                    \
+        int64_t k = 0;                                                                             \
+        for (; k + SEVERAL <= n; k += SEVERAL, buffer += sizeof all)                               \
+            memcpy(buffer, &all, sizeof all);                                                      \
+        for (; k < n; k++, buffer += sizeof(type))                                                 \
+            memcpy(buffer, data, sizeof(type));                                                    \
+    }
+
+/* Rows of n times an element. */
+static void spread_elements(char *buffer, const char *data, int64_t stride, int64_t rows, int64_t n,
+                            size_t itemsize) {
+    switch (itemsize) {
+    case 1:
+        SPREAD(uint8_t)
+        break;
+    case 2:
+        SPREAD(uint16_t)
+        break;
+    case 4:
+        SPREAD(uint32_t)
+        break;
+    default:
+        SPREAD(uint64_t)
+    }
+}
+
+/* Are rows of one element, each of them another, next? So many whole ones of n elements. */
+static int64_t spread_rows(const course *c, int64_t n, bool gather) {
+    if (!gather || c->ndim < 2 || c->strides[0] != 0 || c->index[0] != 0)
+        return 0;
+    int64_t left = c->sizes[1] - c->index[1], rows = n / c->sizes[0];
+    return rows < left ? rows : left;
+}
+
 static void move_block(const td_walk *w, const td_side *x, const int64_t *from, int64_t n,
                        char *buffer, bool gather) {
     size_t itemsize = td_dtype_size(x->dtype);
     char *data = address(w, x, from);
     course c = find_course(w, x, from);
     while (n > 0) {
+        int64_t spread = spread_rows(&c, n, gather);
         boxes b = find_boxes(&c, n, gather);
-        if (!b.along) {
+        if (spread > 0) {
+            b = (boxes){1, spread, c.sizes[0]};
+            spread_elements(buffer, data, c.strides[1], spread, c.sizes[0], itemsize);
+        } else if (!b.along) {
             int64_t left = c.sizes[0] - c.index[0];
             b = (boxes){0, left < n ? left : n, 1};
             move_run(data, c.strides[0], buffer, (int64_t)itemsize, b.count, itemsize, gather);

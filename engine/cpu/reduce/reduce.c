@@ -17,15 +17,15 @@
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/pointwise/transpose.h"
 #include "engine/ops/plan/reduction.h"
+#include "engine/ops/plan/row_blocks.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 enum {
-    PIECE = 64 * 1024,     /* elements of a piece */
-    STRETCH = 4096 * 1024, /* elements taken without a look at the interrupt flag */
-    MAX_PIECES = 256,
+    PIECE = 64 * 1024,      /* elements of a piece */
+    STRETCH = 4096 * 1024,  /* elements taken without a look at the interrupt flag */
     COLUMNS = 64,           /* that one thread takes together */
     SHORT = 16,             /* elements of rows that are turned into columns */
     TURNED = 128,           /* rows that are turned together */
@@ -569,6 +569,14 @@ static td_status run_pieces(job *j) {
     return status;
 }
 
+/* Ways that depend on how many rows there are: pieces, and rows that are turned together. */
+_Static_assert(PIECE == (int)TD_ROW_BLOCK_LONG, "pieces of rows");
+#if !defined(TD_LIMITS_VARIABLE)
+_Static_assert(TD_LIMIT(REDUCE_ROWS_CUT) <= (int)TD_ROW_BLOCK_FEW, "rows that are cut");
+#endif
+_Static_assert(TURNED <= (int)TD_ROW_BLOCK_SHORT && SHORT <= (int)TD_ROW_BLOCK_SHORT,
+               "blocks of rows");
+
 /* Cut the reduced dims when there are few outputs with much behind each. */
 static void choose_pieces(job *j) {
     const td_reduction *p = &j->plan;
@@ -576,9 +584,7 @@ static void choose_pieces(job *j) {
     j->pieces = 1;
     if (p->outputs >= few || p->count < 2 || p->outputs * p->count < 2 * PIECE)
         return;
-    j->piece_len = PIECE / p->outputs > 0 ? PIECE / p->outputs : 1;
-    if ((p->count + j->piece_len - 1) / j->piece_len > MAX_PIECES)
-        j->piece_len = (p->count + MAX_PIECES - 1) / MAX_PIECES;
+    j->piece_len = td_reduce_piece(p->outputs, p->count);
     j->pieces = (p->count + j->piece_len - 1) / j->piece_len;
 }
 

@@ -14,6 +14,7 @@
 #include "engine/cpu/pointwise/transpose.h"
 #include "engine/cpu/reduce/dim_lines.h"
 #include "engine/ops/make/copy.h"
+#include "engine/ops/plan/row_blocks.h"
 
 td_status td_softmax_functions_of(td_dtype dtype, const td_softmax_functions **fns) {
     *fns = td_cpu->softmax->of[dtype];
@@ -28,6 +29,11 @@ td_class_layout td_class_layout_of(const td_tensor *x, int dim) {
     return l;
 }
 
+#if !defined(TD_LIMITS_VARIABLE)
+_Static_assert(TD_CLASS_SHORT <= (int)TD_ROW_BLOCK_SHORT &&
+                   TD_LIMIT(SOFTMAX_LINES) <= (int)TD_ROW_BLOCK_SHORT,
+               "blocks of short rows");
+#endif
 bool td_class_is_short(const td_class_layout *l) {
     return l->inner == 1 && l->n <= TD_CLASS_SHORT && l->outer >= TD_LIMIT(SOFTMAX_LINES);
 }

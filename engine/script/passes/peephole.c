@@ -4,6 +4,7 @@
  * that makes another dtype. Where x stands for what was computed, it has the same shape, strides
  * and dtype, as far as types prove it; what the bits of a NaN are is not counted.
  */
+#include "engine/ops/pointwise/pointwise.h"
 #include "engine/script/passes/alias.h"
 #include "engine/script/passes/edit.h"
 #include "engine/script/passes/node_infer.h"
@@ -219,6 +220,38 @@ static bool shorten_views(const context *c, td_ir_node *node) {
     return true;
 }
 
+/* Does a pointwise operator broadcast its k-th argument to the shape of its result without an
+ * expansion, and make the same dtype of it? */
+static bool broadcasts(const td_ir_node *node, int k) {
+    const td_ir_type *made = node->outputs[0]->type, *own = node->inputs[k]->type;
+    for (int j = 0; j < node->ninputs; j++) {
+        const td_ir_type *type = node->inputs[j]->type;
+        const bool mask = j == 0 && node->op->pointwise->type == TD_PW_SELECT;
+        if (j != k && type->kind == TD_IR_TENSOR && (mask || type->dtype == own->dtype) &&
+            td_ir_type_is_whole(type) && type->n == made->n && made->n > 0 &&
+            !memcmp(type->sizes, made->sizes, sizeof *made->sizes * (size_t)made->n))
+            return true;
+    }
+    return false;
+}
+
+/* Strides that an expansion makes say nothing to who reads it, but where another tensor has them.
+ */
+static bool drop_expansion(const context *c, td_ir_node *node) {
+    for (int k = 0; node->op->pointwise && k < node->ninputs; k++) {
+        const td_ir_node *before = node->inputs[k]->node;
+        if (!is_op(before, "expand") || !td_ir_type_is_whole(node->inputs[k]->type) ||
+            !td_ir_type_is_whole(before->inputs[0]->type) ||
+            !td_ir_type_is_whole(node->outputs[0]->type) || !broadcasts(node, k) ||
+            look_alike(node->inputs[k]->type, before->inputs[0]->type))
+            continue;
+        td_pass_say(c->note, node, "broadcasts %%%s itself", before->inputs[0]->name);
+        td_ir_set_input(node, k, before->inputs[0]);
+        return true;
+    }
+    return false;
+}
+
 /* ---- */
 
 static bool rewrite(const context *c, td_ir_node *node) {
@@ -226,7 +259,7 @@ static bool rewrite(const context *c, td_ir_node *node) {
         !node->outputs[0]->uses)
         return false;
     return drop_number(c, node) || drop_pair(c, node) || drop_conversion(c, node) ||
-           drop_views(c, node) || shorten_views(c, node);
+           drop_views(c, node) || shorten_views(c, node) || drop_expansion(c, node);
 }
 
 static void rewrite_block(const context *c, td_ir_block *block) {
