@@ -16,6 +16,7 @@
 #include "engine/core/device.h"
 #include "engine/core/draft.h"
 #include "engine/core/dtype.h"
+#include "engine/core/event_parts.h"
 #include "engine/core/format.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/layout.h"

@@ -1,6 +1,7 @@
 /* chrome_trace.c: writes the trace event format. */
 #include "profiler/chrome_trace.h"
 
+#include "engine/core/event_parts.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/io/json.h"
@@ -27,6 +28,7 @@ static const char *const categories[TIDE_EVENT_KINDS] = {
     [TIDE_EVENT_RUNTIME] = "cuda_runtime",
     [TIDE_EVENT_TRANSFER] = "gpu_memcpy",
     [TIDE_EVENT_SET] = "gpu_memset",
+    [TIDE_EVENT_COMPILE] = "compile",
 };
 
 const char *tide_event_category(int kind) {
@@ -135,6 +137,10 @@ static void write_event(FILE *f, const tide_recording *r, const askers *list, in
     if (e->line) {
         fprintf(f, ",\"line\":");
         td_json_print(f, e->line);
+    }
+    if (e->kind == TD_EVENT_OP && td_event_parts(e->name)) {
+        fprintf(f, ",\"operators\":");
+        td_json_print(f, td_event_parts(e->name));
     }
     if (e->step)
         fprintf(f, ",\"step\":%d", e->step);

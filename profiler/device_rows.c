@@ -2,6 +2,7 @@
  * further ones, each with the event that asked for it. */
 #include "profiler/device_rows.h"
 
+#include "engine/core/compile_log.h"
 #include "engine/core/memory.h"
 
 #include <stdio.h>
@@ -118,13 +119,17 @@ static bool find_rows(rows *r) {
     return true;
 }
 
-/* "cuda:0 stream 3", and of further rows of a stream which. */
+/* "cuda:0 stream 3", "compiler of code", and of further rows of a stream which. */
 static void name_row(const rows *r, int row, char *text, size_t size) {
     td_stream s = r->of[row];
     int turn = 1;
     for (int k = row; k > 0 && stream_number(r->of[k - 1]) == stream_number(s); k--)
         turn++;
-    int used = snprintf(text, size, "%s stream %d", td_device_name(s.device), s.id);
+    static const char *const compilers[TD_COMPILERS] = {
+        [TD_COMPILER_CODE] = "compiler of code", [TD_COMPILER_GRAPHS] = "compiler of graphs"};
+    bool compiles = s.device.type == TD_CPU && s.id < TD_COMPILERS;
+    int used = compiles ? snprintf(text, size, "%s", compilers[s.id])
+                        : snprintf(text, size, "%s stream %d", td_device_name(s.device), s.id);
     if (turn > 1)
         snprintf(text + used, size - (size_t)used, " (%d)", turn);
 }
@@ -200,10 +205,12 @@ static void find_lanes(rows *r) {
 static tide_event event_of(const rows *r, const placed *p) {
     static const uint8_t kinds[] = {[TD_ACTIVITY_KERNEL] = TD_EVENT_ACTIVITY,
                                     [TD_ACTIVITY_COPY] = TIDE_EVENT_TRANSFER,
-                                    [TD_ACTIVITY_SET] = TIDE_EVENT_SET};
+                                    [TD_ACTIVITY_SET] = TIDE_EVENT_SET,
+                                    [TD_ACTIVITY_COMPILE] = TIDE_EVENT_COMPILE};
     int64_t launcher = launcher_of(r, p->of);
+    bool device = p->of->kind != TD_ACTIVITY_COMPILE;
     return (tide_event){.name = p->of->name,
-                        .launcher = launcher + 1,
+                        .launcher = device ? launcher + 1 : 0,
                         .bytes = p->of->bytes,
                         .start_ns = p->start,
                         .end_ns = p->end,

@@ -19,6 +19,7 @@ typedef enum tide_event_kind {
     TIDE_EVENT_RUNTIME,               /* of a trace: a call of a device's library */
     TIDE_EVENT_TRANSFER,              /* a device copies, on a row of its own */
     TIDE_EVENT_SET,                   /* a device sets memory to a byte, likewise */
+    TIDE_EVENT_COMPILE,               /* the engine compiles, on a row of its own */
     TIDE_EVENT_KINDS
 } tide_event_kind;
 

@@ -9,7 +9,8 @@
 typedef enum td_activity_kind {
     TD_ACTIVITY_KERNEL,
     TD_ACTIVITY_COPY,
-    TD_ACTIVITY_SET /* of memory to a byte */
+    TD_ACTIVITY_SET,    /* of memory to a byte */
+    TD_ACTIVITY_COMPILE /* by a thread of the engine's own (compile_log.h) */
 } td_activity_kind;
 
 enum { TD_ACTIVITY_OTHERS = 256 }; /* streams from here on are libraries' own */

@@ -4,15 +4,23 @@
 
 #include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
+#include "engine/core/observer.h"
+#include "engine/script/kept_inputs.h"
+#include "engine/script/later.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_SEEN = 16 }; /* kinds of inputs that are remembered without a gradient */
+enum {
+    MOST_SEEN = 16, /* kinds of inputs that are remembered without a gradient */
+    JOINT = 4       /* nodes that the passes see for each of the graph's: forward and backward */
+};
 
 struct td_gradients {
     td_script *script;
+    const char *name; /* of the function, for people; borrowed */
     td_tensor **held; /* constants of the graph that may require grad; borrowed from it */
     int nheld;
     _Atomic(td_gradient *) entries[TD_GRADIENTS_MOST];
@@ -21,6 +29,16 @@ struct td_gradients {
     uint64_t seen[MOST_SEEN], refused[MOST_SEEN];
     int nseen, nrefused; /* ever; the last MOST_SEEN are there */
     char why[200];
+    int work; /* that deriving one is (later.h) */
+    struct {  /* the one that is being derived on another thread */
+        td_later_job job;
+        atomic_bool there; /* set under the lock */
+        uint64_t digest;
+        td_value *inputs; /* like those that it is for */
+        td_gradient *made;
+        td_status status;
+        char why[200];
+    } pending;
 };
 
 /* ---- tensors that a graph holds ---- */
@@ -47,7 +65,56 @@ static int find_held(const td_ir_block *block, td_tensor **list) {
     return n;
 }
 
-td_status td_gradients_new(td_script *s, td_gradients **out) {
+/* ---- what is derived ---- */
+
+/* Under the lock: an entry, or that there is none for inputs of this digest, and why. */
+static void add_entry(td_gradients *all, td_gradient *d) {
+    atomic_store_explicit(&all->entries[td_gradients_count(all)], d, memory_order_release);
+    atomic_fetch_add_explicit(&all->n, 1, memory_order_release);
+}
+
+static void refuse(td_gradients *all, uint64_t h, const char *why) {
+    all->refused[all->nrefused++ % MOST_SEEN] = h;
+    snprintf(all->why, sizeof all->why, "%s", why);
+}
+
+static td_gradients *of_job(td_later_job *job) {
+    return (td_gradients *)(void *)((char *)job - offsetof(td_gradients, pending.job));
+}
+
+static void derive_pending(td_later_job *job) {
+    td_gradients *all = of_job(job);
+    uint64_t began = td_compile_begin();
+    all->pending.made = NULL;
+    all->pending.status = td_gradient_new(all->script, all->pending.inputs, &all->pending.made);
+    snprintf(all->pending.why, sizeof all->pending.why, "%s",
+             all->pending.status ? td_error_message() : "");
+    td_compile_end(began, TD_COMPILER_GRAPHS, job->request, "derive the gradient of", all->name);
+}
+
+/* Under the lock, or as the last who has them. */
+static void clear_pending(td_gradients *all) {
+    td_kept_inputs_free(td_script_graph(all->script)->block->ninputs, all->pending.inputs);
+    all->pending.inputs = NULL;
+    all->pending.made = NULL;
+    atomic_store_explicit(&all->pending.there, false, memory_order_release);
+}
+
+static void give_pending(td_later_job *job) {
+    td_gradients *all = of_job(job);
+    pthread_mutex_lock(&all->lock);
+    td_status status = all->pending.status;
+    if (status == TD_OK)
+        add_entry(all, all->pending.made);
+    else if (status != TD_ENOMEM && status != TD_EINTR)
+        refuse(all, all->pending.digest, all->pending.why);
+    clear_pending(all);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* ---- making and freeing them ---- */
+
+td_status td_gradients_new(td_script *s, const char *name, td_gradients **out) {
     const td_ir_block *block = td_script_graph(s)->block;
     int n = find_held(block, NULL);
     *out = NULL;
@@ -59,8 +126,12 @@ td_status td_gradients_new(td_script *s, td_gradients **out) {
         return td_fail(TD_ENOMEM, "out of memory for gradients");
     }
     all->script = td_script_retain(s);
+    all->name = name;
     all->held = held;
     all->nheld = find_held(block, held);
+    all->work = td_later_work(block);
+    all->pending.job.make = derive_pending;
+    all->pending.job.give = give_pending;
     pthread_mutex_init(&all->lock, NULL);
     *out = all;
     return TD_OK;
@@ -69,6 +140,8 @@ td_status td_gradients_new(td_script *s, td_gradients **out) {
 void td_gradients_free(td_gradients *all) {
     if (!all)
         return;
+    td_later_cancel(&all->pending.job);
+    clear_pending(all);
     for (int k = 0; k < td_gradients_count(all); k++)
         td_gradient_release(atomic_load(&all->entries[k]));
     pthread_mutex_destroy(&all->lock);
@@ -140,35 +213,66 @@ static td_gradient *find(const td_gradients *all, const td_value *inputs) {
     return NULL;
 }
 
-/* The first kind of inputs at once, others when they come again; what was refused is not tried
- * again. */
+/* The first kind of inputs at once, others when they come again, so sizes that change with every
+ * call cost nothing where the first kind was refused either; what was refused is not tried again.
+ */
 static bool is_worth_it(td_gradients *all, uint64_t h) {
     if (holds(all->refused, all->nrefused, h) || td_gradients_count(all) == TD_GRADIENTS_MOST)
         return false;
-    if (!td_gradients_count(all) || holds(all->seen, all->nseen, h))
+    if ((!td_gradients_count(all) && !all->nrefused) || holds(all->seen, all->nseen, h))
         return true;
     all->seen[all->nseen++ % MOST_SEEN] = h;
     return false;
 }
 
-/* A new entry, or NULL. Only want of memory is an error. */
-static td_status add(td_gradients *all, const td_value *inputs, td_gradient **out) {
+/* Under the lock: have one derived. While it is there no other is. */
+static td_status prepare_pending(td_gradients *all, uint64_t h, const td_value *inputs) {
+    int n = td_script_graph(all->script)->block->ninputs;
+    td_status status = td_kept_inputs_new(n, inputs, &all->pending.inputs);
+    all->pending.digest = h;
+    atomic_store(&all->pending.there, status == TD_OK);
+    return status;
+}
+
+/* A new entry, or NULL: *ask then says whether one is to be derived on another thread. Only want of
+ * memory is an error. */
+static td_status add(td_gradients *all, const td_value *inputs, td_gradient **out, bool *ask) {
     uint64_t h = digest(all, inputs);
-    td_status status = TD_OK;
     *out = find(all, inputs); /* another thread's by now? */
-    if (*out || !is_worth_it(all, h))
+    *ask = false;
+    if (*out || atomic_load(&all->pending.there) || !is_worth_it(all, h))
         return TD_OK;
-    status = td_gradient_new(all->script, inputs, out);
-    if (status == TD_OK) {
-        atomic_store_explicit(&all->entries[td_gradients_count(all)], *out, memory_order_release);
-        atomic_fetch_add_explicit(&all->n, 1, memory_order_release);
-        return TD_OK;
-    }
+    *ask = td_later_wanted(JOINT * all->work);
+    if (*ask)
+        return prepare_pending(all, h, inputs);
+    td_loading loading;
+    td_loading_begin(&loading, "derive a gradient");
+    td_status status = td_gradient_new(all->script, inputs, out);
+    td_loading_end(&loading);
     if (status == TD_ENOMEM || status == TD_EINTR)
         return status;
-    all->refused[all->nrefused++ % MOST_SEEN] = h;
-    snprintf(all->why, sizeof all->why, "%s", td_error_message());
+    if (status == TD_OK)
+        add_entry(all, *out);
+    else
+        refuse(all, h, td_error_message());
     return TD_OK;
+}
+
+static td_status add_locked(td_gradients *all, const td_value *inputs, td_gradient **out) {
+    bool ask;
+    pthread_mutex_lock(&all->lock);
+    td_status status = add(all, inputs, out, &ask);
+    pthread_mutex_unlock(&all->lock);
+    if (status || !ask || td_later_begin(&all->pending.job))
+        return status;
+    pthread_mutex_lock(&all->lock);
+    clear_pending(all);
+    pthread_mutex_unlock(&all->lock);
+    return TD_OK;
+}
+
+bool td_gradients_are_made(const td_gradients *all) {
+    return atomic_load_explicit(&all->pending.there, memory_order_acquire);
 }
 
 td_status td_gradients_call(td_gradients *all, const td_value *inputs, td_value *outputs,
@@ -177,13 +281,9 @@ td_status td_gradients_call(td_gradients *all, const td_value *inputs, td_value 
     if (!is_recorded(all, inputs))
         return TD_OK;
     td_gradient *d = find(all, inputs);
-    if (!d) {
-        pthread_mutex_lock(&all->lock);
-        td_status status = add(all, inputs, &d);
-        pthread_mutex_unlock(&all->lock);
-        if (status)
-            return status;
-    }
+    td_status status = d || td_gradients_are_made(all) ? TD_OK : add_locked(all, inputs, &d);
+    if (status)
+        return status;
     *taken = d != NULL;
     return d ? td_gradient_call(d, inputs, outputs) : TD_OK;
 }

@@ -9,8 +9,8 @@ typedef struct td_gradients td_gradients; /* of one graph; used by any number of
 
 enum { TD_GRADIENTS_MOST = 8 }; /* kinds of inputs that have one */
 
-/* New, of a script whose graph was not fused, which is held. */
-td_status td_gradients_new(td_script *s, td_gradients **out) TD_MUST_CHECK;
+/* New, of a script whose graph was not fused, which is held; `name` is borrowed. */
+td_status td_gradients_new(td_script *s, const char *name, td_gradients **out) TD_MUST_CHECK;
 void td_gradients_free(td_gradients *all); /* NULL is fine */
 
 /* Make a call that is to be recorded for backward by the gradient that fits, as td_gradient_call.
@@ -20,6 +20,10 @@ void td_gradients_free(td_gradients *all); /* NULL is fine */
  * TD_GRADIENTS_MOST kinds have one. So sizes that change with every call cost no derivations. */
 td_status td_gradients_call(td_gradients *all, const td_value *inputs, td_value *outputs,
                             bool *taken) TD_MUST_CHECK;
+
+/* Is one being derived on another thread (later.h)? Calls are recorded operator by operator then.
+ */
+bool td_gradients_are_made(const td_gradients *all);
 
 /* Why there was none the last time that there was none; "" where that never was. Copied into the
  * buffer, which is returned. */

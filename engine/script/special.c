@@ -161,7 +161,7 @@ td_status td_special_rewrite(const td_scripted *f, td_special *s, const td_value
     if (status == TD_OK)
         status = td_script_new(g, &s->script);
     td_ir_graph_release(g);
-    if (status == TD_OK || status == TD_ENOMEM)
+    if (status == TD_OK || status == TD_ENOMEM || status == TD_EINTR)
         return status;
     s->failed = true;
     s->script = td_script_retain(f->plain);

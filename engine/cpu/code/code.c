@@ -9,6 +9,7 @@
  */
 #include "engine/cpu/code/code.h"
 
+#include "engine/core/compile_log.h"
 #include "engine/core/memory.h"
 #include "engine/core/signals.h"
 #include "engine/core/version.h"
@@ -20,6 +21,7 @@
 #include "engine/io/code_cache.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -42,7 +44,8 @@ typedef struct entry {
     atomic_int state;
     atomic_llong work; /* that the program did, in additions of an element */
     td_code code;
-    struct entry *next; /* of those that wait */
+    td_compile_request request; /* that made it wait */
+    struct entry *next;         /* of those that wait */
 } entry;
 
 static _Atomic(entry *) slots[SLOTS];
@@ -217,14 +220,27 @@ static void publish(entry *e, bool made) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Tell who records that it has been made or refused: "mul mul add". */
+static void log_made(const entry *e, uint64_t began_ns, const char *what) {
+    char name[200] = "";
+    size_t used = 0;
+    const td_program *p = e->form.program;
+    for (int s = 0; s < p->nsteps && used < sizeof name && began_ns; s++)
+        used += (size_t)snprintf(name + used, sizeof name - used, "%s%s", s ? " " : "",
+                                 td_primitive_name((td_primitive)p->steps[s].primitive));
+    td_compile_end(began_ns, TD_COMPILER_CODE, e->request, what, name);
+}
+
 /* Without the lock. Code is used before it is kept. */
 static void make(entry *e) {
     const long long began = microseconds();
+    const uint64_t began_ns = td_compile_begin();
     td_code_text text;
     void *read = NULL;
     size_t n = 0;
     if (td_code_write(&e->form, isa(), &text) || !text.text) {
         refuse(e);
+        log_made(e, began_ns, "refuse code of");
         publish(e, false);
         return;
     }
@@ -238,6 +254,7 @@ static void make(entry *e) {
     else
         refuse(e);
     atomic_fetch_add(&td_code_counts.microseconds, microseconds() - began);
+    log_made(e, began_ns, !made ? "refuse code of" : loaded ? "read code of" : "compile code of");
     publish(e, made);
     if (made && !loaded)
         (void)td_code_cache_write("cpu", key, k, n);
@@ -437,6 +454,7 @@ static void queue(entry *e) {
     if (atomic_load(&e->state) != COUNTED || !has_maker())
         return;
     atomic_store(&e->state, WAITING);
+    e->request = td_compile_request_now();
     e->next = NULL;
     *last = e;
     last = &e->next;

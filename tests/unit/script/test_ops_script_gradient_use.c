@@ -573,7 +573,7 @@ TEST(sizes_that_change_with_every_call_are_derived_when_they_come_again) {
     char why[200];
     td_gradients *all = NULL;
     REQUIRE(set_scene(&c, tanh_text));
-    REQUIRE(td_gradients_new(c.s, &all) == TD_OK);
+    REQUIRE(td_gradients_new(c.s, "scene", &all) == TD_OK);
     CHECK(is_taken(all, c.x)); /* the first at once */
     for (int round = 0; round < 3; round++)
         for (int64_t n = 1; n <= TD_GRADIENTS_MOST; n++) {
@@ -598,7 +598,7 @@ TEST(a_graph_without_a_gradient_is_asked_once) {
                               "  return (%a)\n")};
     char why[200];
     td_gradients *all = NULL;
-    REQUIRE(c.s != NULL && td_gradients_new(c.s, &all) == TD_OK);
+    REQUIRE(c.s != NULL && td_gradients_new(c.s, "scene", &all) == TD_OK);
     c.x[0] = make(TD_F64, shape);
     REQUIRE(TD_APPLY(&c.x[1], gt, TD_T(c.x[0]), TD_F(1)) == TD_OK);
     CHECK_INT(td_set_requires_grad(c.x[0], true), TD_OK);
