@@ -1,5 +1,5 @@
 -- script.lua: programs one WAY: eager (as they are written), scripted (tide.jit.script) or compiled (tide.compile), forward and
--- forward with backward. One thread, but for cases of two. script.py has the same in PyTorch, and script_table.py runs all
+-- forward with backward. One thread; NAME_threads are two. script.py has the same in PyTorch, and script_table.py runs all
 -- ways side by side: `tests/bench/compare script`. The script's arguments: WAY, then cases.
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 local way = arg and table.remove(arg, 1) or "eager"
@@ -192,6 +192,9 @@ for _, program in ipairs(PROGRAMS) do
     local sizes = program.only and program.only ~= way and {} or program[5] or { 4, 64, 1024 }
     for _, size in ipairs(sizes) do
         case(("%s_%d"):format(name, size), program, size, false, 1)
+        if size == sizes[#sizes] and not program.only then
+            case(("%s_%d_threads"):format(name, size), program, size, false, 2)
+        end
         if trained > 0 and size < 10000000 then
             case(("%s_%d_backward"):format(name, size), program, size, true, 1)
         end
