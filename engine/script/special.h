@@ -21,6 +21,8 @@ struct td_special {
     int nsizes;
     int64_t ns;
     atomic_llong calls;
+    atomic_llong
+        least_ns[2]; /* that a call took which was timed: as written, and rewritten; 0: none */
     bool replaced, failed; /* failed: the graph could not be rewritten, and runs as written */
 };
 

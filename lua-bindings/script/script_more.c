@@ -215,6 +215,7 @@ void tide_set_script_functions(lua_State *L) {
         {"passes", tide_script_passes},
         {"memory", tide_script_memory},
         {"bisect", tide_script_bisect},
+        {"code_cache", tide_script_code_cache},
         {"save", save},
         {"load", load},
         {"fork", fork_call},

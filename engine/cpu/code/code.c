@@ -239,8 +239,8 @@ static void make(entry *e) {
     void *read = NULL;
     size_t n = 0;
     if (td_code_write(&e->form, isa(), &text) || !text.text) {
-        refuse(e);
         log_made(e, began_ns, "refuse code of");
+        refuse(e);
         publish(e, false);
         return;
     }
@@ -249,12 +249,15 @@ static void make(entry *e) {
     bool loaded = td_code_cache_read("cpu", key, &read, &n);
     kept *k = loaded ? read : compile(&text, &n);
     bool made = k && map_code(&e->code, k, n);
+    log_made(e, began_ns,
+             !made    ? "refuse code of"
+             : loaded ? "read code of"
+                      : "compile code of");
     if (made)
         atomic_fetch_add(loaded ? &td_code_counts.loaded : &td_code_counts.compiled, 1);
     else
         refuse(e);
     atomic_fetch_add(&td_code_counts.microseconds, microseconds() - began);
-    log_made(e, began_ns, !made ? "refuse code of" : loaded ? "read code of" : "compile code of");
     publish(e, made);
     if (made && !loaded)
         (void)td_code_cache_write("cpu", key, k, n);
