@@ -1,7 +1,7 @@
 /* start.c: the engine's start, which knows every room of it: devices, operators, autograd. */
 #include "engine/autograd/autograd.h"
+#include "engine/core/activity.h"
 #include "engine/core/backend_module.h"
-#include "engine/core/compile_log.h"
 #include "engine/core/openmp.h"
 #include "engine/cpu/cpu.h"
 #include "engine/meta/meta.h"

@@ -1,7 +1,7 @@
 /* chrome_trace.c: writes the trace event format. */
 #include "profiler/chrome_trace.h"
 
-#include "engine/core/event_parts.h"
+#include "engine/calls/event_parts.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/io/json.h"

@@ -2,7 +2,6 @@
  * further ones, each with the event that asked for it. */
 #include "profiler/device_rows.h"
 
-#include "engine/core/compile_log.h"
 #include "engine/core/memory.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* group_name.c: the operators of a group as texts. */
 #include "engine/script/group_name.h"
 
-#include "engine/core/event_parts.h"
+#include "engine/calls/event_parts.h"
 
 #include <stdio.h>
 

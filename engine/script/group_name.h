@@ -4,7 +4,7 @@
 
 #include "engine/script/ir.h"
 
-/* "fused mul*10 tanh": a name for events, kept for ever, whose parts (core/event_parts.h) are the
+/* "fused mul*10 tanh": a name for events, kept for ever, whose parts (calls/event_parts.h) are the
  * group's operators with their places. */
 const char *td_script_group_name(const td_ir_graph *g);
 

@@ -9,7 +9,7 @@
 #ifndef TD_SCRIPT_LATER_H
 #define TD_SCRIPT_LATER_H
 
-#include "engine/core/compile_log.h"
+#include "engine/core/activity.h"
 #include "engine/core/modes.h"
 #include "engine/script/ir.h"
 

@@ -9,7 +9,7 @@
  */
 #include "engine/cpu/code/code.h"
 
-#include "engine/core/compile_log.h"
+#include "engine/core/activity.h"
 #include "engine/core/memory.h"
 #include "engine/core/signals.h"
 #include "engine/core/version.h"
@@ -249,10 +249,7 @@ static void make(entry *e) {
     bool loaded = td_code_cache_read("cpu", key, &read, &n);
     kept *k = loaded ? read : compile(&text, &n);
     bool made = k && map_code(&e->code, k, n);
-    log_made(e, began_ns,
-             !made    ? "refuse code of"
-             : loaded ? "read code of"
-                      : "compile code of");
+    log_made(e, began_ns, !made ? "refuse code of" : loaded ? "read code of" : "compile code of");
     if (made)
         atomic_fetch_add(loaded ? &td_code_counts.loaded : &td_code_counts.compiled, 1);
     else

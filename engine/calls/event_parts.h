@@ -1,6 +1,6 @@
 /* event_parts.h: names of events that stand for several operators at once. */
-#ifndef TD_CORE_EVENT_PARTS_H
-#define TD_CORE_EVENT_PARTS_H
+#ifndef TD_CALLS_EVENT_PARTS_H
+#define TD_CALLS_EVENT_PARTS_H
 
 /* The name for events of a group, kept for ever, with what it is made of as people read it ("mul
  * model.lua:3, tanh model.lua:4"). The same texts give the same name. After some thousand of them,

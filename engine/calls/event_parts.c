@@ -1,5 +1,5 @@
 /* event_parts.c: a table of kept names, found by their texts and by their addresses. */
-#include "engine/core/event_parts.h"
+#include "engine/calls/event_parts.h"
 
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
