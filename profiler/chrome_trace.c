@@ -240,6 +240,20 @@ static void write_names(FILE *f, const tide_recording *r, int pid) {
     }
 }
 
+/* How often machine code ran, and where it came from: a counter for viewers, at both ends. */
+static void write_code(FILE *f, const tide_recording *r, int pid) {
+    const td_code_tally *c = &r->code;
+    if (!c->runs && !c->compiled && !c->loaded)
+        return;
+    for (int at_end = 0; at_end < 2; at_end++) {
+        fprintf(f, ",\n{\"ph\":\"C\",\"name\":\"machine code\",\"pid\":%d,\"ts\":", pid);
+        write_us(f, at_end ? r->wall_ns : 0);
+        fprintf(f, ",\"args\":{\"runs\":%lld,\"compiled\":%lld,\"read from disk\":%lld}}",
+                at_end ? (long long)c->runs : 0, at_end ? (long long)c->compiled : 0,
+                at_end ? (long long)c->loaded : 0);
+    }
+}
+
 static void write_trace(FILE *f, const tide_recording *r, const forward_list *forward,
                         const askers *list) {
     int pid = (int)getpid();
@@ -248,6 +262,7 @@ static void write_trace(FILE *f, const tide_recording *r, const forward_list *fo
     for (int64_t k = 0; k < r->count && !td_interrupt_requested(); k++)
         write_event(f, r, list, k, pid);
     write_arrows(f, r, forward, pid);
+    write_code(f, r, pid);
     fprintf(f, "\n]}\n");
 }
 

@@ -248,6 +248,7 @@ td_status tide_device_log_add(tide_device_log *log, const tide_log_frame *frame,
     rows r = {.log = log, .frame = frame, .out = out};
     out->evicted += log->evicted;
     out->dropped += log->dropped;
+    out->code = log->code;
     r.list = td_malloc((size_t)(log->count + 1) * sizeof *r.list);
     r.first = td_malloc((size_t)(frame->nlanes + 1) * sizeof *r.first);
     bool ok = r.list && r.first;

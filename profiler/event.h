@@ -5,6 +5,7 @@
 #define TIDE_PROFILER_EVENT_H
 
 #include "engine/core/observer.h"
+#include "engine/io/code_cache.h"
 
 enum { TIDE_MAX_INPUTS = 16 };
 
@@ -108,6 +109,7 @@ typedef struct tide_recording {
     int64_t untimed;    /* kernels too small for the clock (tide_record_options) */
     int32_t steps;      /* that were marked */
     int32_t steps_lost; /* of these, with the old events */
+    td_code_tally code; /* what became of machine code meanwhile, in the whole process */
     int64_t wall_ns;
     int64_t kept_from_ns; /* when what was kept begins; 0: nothing old was let go */
     tide_track *tracks;   /* by thread - 1; NULL: they have no names */

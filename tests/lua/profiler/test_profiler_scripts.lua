@@ -109,12 +109,14 @@ t.test("code_that_is_made_and_found_again_is_told", function()
         local names = {}
         for _, e in ipairs(p:events()) do names[#names + 1] = e.kind == "compile" and e.name or nil end
         local c = tide.jit.cache()
+        p:export_chrome_trace("]] .. folder .. [[/code.json")
         print(table.concat(names, ", "), c.compiled, c.loaded)
     ]]
     local first, second = output_of(code), output_of(code)
     if first == "\t0\t0\n" then
         return t.skip("code_that_is_made_and_found_again_is_told", "no LLVM here")
     end
+    t.is_true(read(folder .. "/code.json"):find '"name":"machine code",.*"compiled":0,"read from disk":1}')
     t.eq({ first, second }, { "compile code of mul add mul sub\t1\t0\n", "read code of mul add mul sub\t0\t1\n" })
     t.eq(output_of "print(tide.jit.cache{clear = true}.removed, tide.jit.cache().entries, tide.jit.cache())":match "^%d+\t%d+", "1\t0")
 end)
