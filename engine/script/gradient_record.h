@@ -24,7 +24,7 @@ typedef struct td_joint_request {
 
 /* All lists are in the graph's memory. */
 typedef struct td_joint {
-    td_ir_graph *graph;    /* owned; its inputs: the script's, the captured, then gradients */
+    td_ir_graph *graph;    /* owned; its inputs: the script's, the captured, gradients, numbers */
     td_ir_node *last;      /* of the forward part; NULL: it has no node */
     int ninputs;           /* of the script */
     int ncaptured;         /* tensors that the script's graph holds, whose gradients are wanted: */
@@ -35,6 +35,7 @@ typedef struct td_joint {
     int nends;             /* gradients that come in */
     int *ends;
     td_ir_value **gradients; /* of the inputs, then of the captured; NULL: none is wanted, or 0 */
+    int nnumbers;            /* that follow from sizes (gradient_sizes.h) */
     bool writes;             /* memory of the forward part is written in place */
 } td_joint;
 

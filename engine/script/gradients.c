@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_SEEN = 16 }; /* kinds of inputs that are remembered without a gradient */
+enum {
+    MOST_SEEN = 16, /* kinds of inputs that are remembered without a gradient */
+    MOST_TRIES = 8  /* to make one for all sizes */
+};
 
 struct td_gradients {
     td_script *script;
@@ -19,6 +22,7 @@ struct td_gradients {
     atomic_int n;
     pthread_mutex_t lock; /* of all below, and of adding entries */
     uint64_t seen[MOST_SEEN], refused[MOST_SEEN];
+    int ntried;          /* times that one for all sizes could not be made */
     int nseen, nrefused; /* ever; the last MOST_SEEN are there */
     char why[200];
 };
@@ -151,17 +155,52 @@ static bool is_worth_it(td_gradients *all, uint64_t h) {
     return false;
 }
 
+static void add_entry(td_gradients *all, td_gradient *d) {
+    atomic_store_explicit(&all->entries[td_gradients_count(all)], d, memory_order_release);
+    atomic_fetch_add_explicit(&all->n, 1, memory_order_release);
+}
+
+/* An entry for all sizes that fits now that it has looked, or a new one; *out NULL: none. */
+static td_status add_sized(td_gradients *all, const td_value *inputs, td_gradient **out) {
+    bool learned = false;
+    *out = NULL;
+    for (int k = 0; k < td_gradients_count(all); k++) {
+        td_gradient *d = td_gradients_get(all, k);
+        td_status status = td_gradient_learn(d, inputs, &learned);
+        if (status)
+            return status;
+        if (learned) {
+            *out = d;
+            return TD_OK;
+        }
+    }
+    int n = td_gradients_count(all);
+    for (int k = 0; k < n && n < TD_GRADIENTS_MOST && all->ntried < MOST_TRIES; k++) {
+        td_status status = td_gradient_for_sizes(td_gradients_get(all, k), inputs, out);
+        if (status == TD_ENOMEM || status == TD_EINTR)
+            return status;
+        if (status == TD_OK) {
+            add_entry(all, *out);
+            return TD_OK;
+        }
+        all->ntried += status != TD_ETYPE;
+    }
+    return TD_OK;
+}
+
 /* A new entry, or NULL. Only want of memory is an error. */
 static td_status add(td_gradients *all, const td_value *inputs, td_gradient **out) {
     uint64_t h = digest(all, inputs);
     td_status status = TD_OK;
     *out = find(all, inputs); /* another thread's by now? */
-    if (*out || !is_worth_it(all, h))
+    if (*out)
         return TD_OK;
+    status = add_sized(all, inputs, out);
+    if (status || *out || !is_worth_it(all, h))
+        return status;
     status = td_gradient_new(all->script, inputs, out);
     if (status == TD_OK) {
-        atomic_store_explicit(&all->entries[td_gradients_count(all)], *out, memory_order_release);
-        atomic_fetch_add_explicit(&all->n, 1, memory_order_release);
+        add_entry(all, *out);
         return TD_OK;
     }
     if (status == TD_ENOMEM || status == TD_EINTR)

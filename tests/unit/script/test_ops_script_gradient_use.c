@@ -680,7 +680,7 @@ static bool is_taken(td_gradients *all, td_tensor *const *x) {
     return taken;
 }
 
-TEST(sizes_that_change_with_every_call_are_derived_when_they_come_again) {
+TEST(sizes_that_change_with_every_call_have_one_gradient) {
     scene c;
     char why[200];
     td_gradients *all = NULL;
@@ -691,15 +691,34 @@ TEST(sizes_that_change_with_every_call_are_derived_when_they_come_again) {
         for (int64_t n = 1; n <= TD_GRADIENTS_MOST; n++) {
             int64_t sizes[3] = {n, 5};
             td_tensor *x[2] = {make(TD_F64, sizes), make(TD_F64, sizes)};
-            CHECK_INT(td_set_requires_grad(x[0], true), TD_OK);
-            CHECK_INT(is_taken(all, x), round > 0 && n < TD_GRADIENTS_MOST);
+            for (int k = 0; k < 2; k++)
+                CHECK_INT(td_set_requires_grad(x[k], true), TD_OK);
+            CHECK_INT(is_taken(all, x), round > 0 || n > 1); /* 1 is a size of its own */
             drop(2, x);
         }
-    CHECK_INT(td_gradients_count(all), TD_GRADIENTS_MOST);
+    CHECK_INT(td_gradients_count(all), 3);
+    CHECK(td_gradient_is_sized(td_gradients_get(all, 1)));
     CHECK_STR(td_gradients_why(all, why, sizeof why), "");
     bool before = td_set_grad_enabled(false);
     CHECK(!is_taken(all, c.x));
     td_set_grad_enabled(before);
+    td_gradients_free(all);
+    strike_scene(&c);
+}
+
+TEST(dtypes_that_change_are_derived_when_they_come_again) {
+    scene c;
+    td_gradients *all = NULL;
+    REQUIRE(set_scene(&c, tanh_text));
+    REQUIRE(td_gradients_new(c.s, &all) == TD_OK);
+    CHECK(is_taken(all, c.x));
+    for (int round = 0; round < 3; round++) {
+        td_tensor *x[2] = {make(TD_F32, shape), make(TD_F32, shape)};
+        CHECK_INT(td_set_requires_grad(x[0], true), TD_OK);
+        CHECK_INT(is_taken(all, x), round > 0);
+        drop(2, x);
+    }
+    CHECK_INT(td_gradients_count(all), 2);
     td_gradients_free(all);
     strike_scene(&c);
 }
@@ -744,7 +763,8 @@ int main(void) {
     RUN(a_gradient_is_for_inputs_like_those_it_was_derived_for);
     RUN(an_anomaly_is_found_behind_the_graph);
     RUN(several_threads_use_one_gradient);
-    RUN(sizes_that_change_with_every_call_are_derived_when_they_come_again);
+    RUN(sizes_that_change_with_every_call_have_one_gradient);
+    RUN(dtypes_that_change_are_derived_when_they_come_again);
     RUN(a_graph_without_a_gradient_is_asked_once);
     return check_finish();
 }

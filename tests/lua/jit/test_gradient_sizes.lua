@@ -1,0 +1,79 @@
+-- test_gradient_sizes.lua: scripted functions that train on inputs of changing sizes: eager mode's bits, by few graphs.
+local t = require "harness"
+local F = tide.nn.functional
+
+local function inputs_of(shapes, trained)
+    local list, leaves = {}, {}
+    for k, shape in ipairs(shapes) do
+        list[k] = tide.rand(shape) * 0.2 + 0.9
+        if k <= trained then
+            list[k].requires_grad = true
+            leaves[k] = list[k]
+        end
+    end
+    return list, leaves
+end
+
+-- Value and gradients, of the gradients' sum of squares too where `deeper`.
+local function results(f, list, leaves, deeper)
+    local y = (f(table.unpack(list)))
+    local grads = tide.autograd.grad((y * y):sum(), leaves, { create_graph = deeper, allow_unused = true })
+    local all = table.move(grads, 1, #leaves, 2, { y })
+    if deeper then
+        local sum = tide.zeros(1)
+        for k = 1, #leaves do
+            sum = grads[k] and sum + grads[k]:square():sum() or sum
+        end
+        table.move(tide.autograd.grad(sum, leaves, { allow_unused = true }), 1, #leaves, #all + 1, all)
+    end
+    return all
+end
+
+-- Name, function, shapes for a size, how many of the inputs train; and how many graphs backward has at most.
+local cases = {
+    { "broadcast", function(x, y) return (x * y - x:mean(1)):tanh() end, function(n) return { { n, 4 }, { 4 } } end, 2, 2 },
+    { "a size as a number", function(x) return x:sum() / #x + x:cumsum(1) end, function(n) return { { n, 3 } } end, 1, 2 },
+    { "places that move", function(x, y) return tide.cat({ x, y, x }, 1):exp() end, function(n) return { { n, 3 }, { 2, 3 } } end, 2, 2 },
+    { "two sizes", function(x, y) return x:matmul(y):softmax(2) end, function(n) return { { n, 3 }, { 3, n + 2 } } end, 2, 2 },
+    { "elements", function(x) return x:reshape(-1) * x:flatten():exp() / x:numel() end, function(n) return { { n, 2, n + 1 } } end, 1, 2 },
+    { "layer norm", function(x, w, b) return F.layer_norm(x, { 6 }, w, b) end, function(n) return { { n, 6 }, { 6 }, { 6 } } end, 3, 2 },
+    { "a stride that leaves rests", function(x, w) return F.conv2d(x, w, nil, { stride = 2, padding = 1 }) end,
+        function(n) return { { 1, 2, n, n + 1 }, { 2, 2, 3, 3 } } end, 2, 3 },
+    { "a branch on a size", function(x) if #x > 8 then return x:sin() end return x:cos() end, function(n) return { { n } } end, 1, 4 },
+    { "as many steps as rows", function(x) local s = x[1] for i = 2, #x do s = s * x[i] end return s end,
+        function(n) return { { n, 2 } } end, 1, 8 },
+}
+
+local function graphs_of(f) return tonumber(tostring(f:why()):match "backward is a graph for (%d+) kind" or 0) end
+
+for _, case in ipairs(cases) do
+    local name, fn, shapes, trained, most = table.unpack(case)
+    t.test("sizes_change:_" .. name:gsub(" ", "_"), function()
+        tide.manual_seed(3)
+        local f = tide.jit.script(fn)
+        for round, n in ipairs { 4, 6, 5, 4, 9, 6, 16, 2, 7, 12, 13, 9 } do
+            local list, leaves = inputs_of(shapes(n), trained)
+            local deeper = round % 3 == 0 and name ~= "layer norm"
+            local want, got = results(fn, list, leaves, deeper), results(f, list, leaves, deeper)
+            for k = 1, #want do
+                local same = k <= #leaves + 1 and tide.equal or tide.allclose -- second gradients are added up in another order
+                t.is_true(same(want[k], got[k]), ("%s: size %d, result %d"):format(name, n, k))
+            end
+        end
+        t.is_true(graphs_of(f) <= most, tostring(f:why()))
+    end)
+end
+
+t.test("one_of_several_results_trains_at_a_new_size", function()
+    local function fn(x, y) return x * y, (x + y):exp() end
+    local f = tide.jit.script(fn)
+    for _, n in ipairs { 3, 5, 8, 5, 4, 8 } do
+        local list, leaves = inputs_of({ { n }, { n } }, 2)
+        for which = 1, 2 do
+            local want = tide.autograd.grad(select(which, fn(table.unpack(list))):sum(), leaves)
+            local got = tide.autograd.grad(select(which, f(table.unpack(list))):sum(), leaves)
+            t.is_true(tide.equal(want[1], got[1]) and tide.equal(want[2], got[2]), ("size %d, result %d"):format(n, which))
+        end
+    end
+    t.is_true(tostring(f:why()):find("backward is a graph for 2 kinds of inputs, 1 of them of any sizes", 1, true) ~= nil, tostring(f:why()))
+end)
