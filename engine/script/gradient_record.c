@@ -37,6 +37,7 @@ typedef struct recorder {
     pair **inputs;     /* of the script; NULL: no tensor */
     int ncalls, depth; /* composites around the call */
     bool backward;     /* the forward part is done */
+    const char *file;  /* of the last place, in the graph's memory */
 } recorder;
 
 static void *alloc(const recorder *r, size_t n, size_t size) {
@@ -135,6 +136,18 @@ static td_ir_value *find_stranger(void *ctx, td_trace *t, td_tensor *x) {
         td_trace_refuse(t, "backward reads what a write in place destroys, or what no operator "
                            "made");
     return value;
+}
+
+/* Anomaly mode holds, so a call has the place of the script's node that it is for, and backward's
+ * have that of the call whose gradient they compute. */
+static void find_place(void *ctx, td_ir_graph *g, td_ir_place *place) {
+    recorder *r = ctx;
+    const td_origin *origin = td_origin_known();
+    if (!origin)
+        return;
+    if (!r->file || strcmp(r->file, origin->source) != 0)
+        r->file = td_ir_text(g, origin->source, strlen(origin->source));
+    *place = (td_ir_place){.file = r->file, .line = r->file ? origin->line : 0};
 }
 
 /* ---- calls ---- */
@@ -489,11 +502,14 @@ static void clear(recorder *r) {
 td_status td_joint_record(const td_joint_request *request, td_joint *out) {
     recorder r = {.dispatcher = {.call = take_call}, .request = request, .joint = out};
     *out = (td_joint){0};
-    td_status status = td_trace_new(find_stranger, &r, &r.trace);
+    td_status status = td_trace_new(find_stranger, find_place, &r, &r.trace);
     if (status)
         return status;
     out->graph = td_ir_graph_retain(td_trace_graph(r.trace));
-    td_modes before = td_set_modes((td_modes){.dispatcher = &r.dispatcher});
+    const td_origin *origin = td_origin_in_force;
+    td_modes before =
+        td_set_modes((td_modes){.dispatcher = &r.dispatcher, .anomaly = true, .unchecked = true});
+    td_origin_in_force = NULL;
     td_observer *observer = td_observer_set(NULL); /* nothing is computed that one could see */
     unsigned missed = td_looks_missed();
     status = record(&r);
@@ -502,6 +518,7 @@ td_status td_joint_record(const td_joint_request *request, td_joint *out) {
     td_looks_forget(missed);
     td_observer_set(observer);
     td_set_modes(before);
+    td_origin_in_force = origin;
     clear(&r);
     if (status)
         td_joint_clear(out);

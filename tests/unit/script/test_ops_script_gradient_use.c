@@ -629,6 +629,32 @@ TEST(an_anomaly_is_found_behind_the_graph) {
     strike_scene(&c);
 }
 
+TEST(calls_of_backward_have_the_place_of_the_forward_call) {
+    static const char text[] = "graph(%x : Tensor, %y : Tensor):\n"
+                               "  %a : Tensor = aten::mul(%x, %y) # cell.lua:3:5\n"
+                               "  %b : Tensor = aten::matmul(%a, %y) # cell.lua:4\n"
+                               "  return (%b)\n";
+    static const int64_t square[3] = {4, 4};
+    td_tensor *x[2] = {make(TD_F64, square), make(TD_F64, square)};
+    td_script *s = script_of(text);
+    REQUIRE(s && td_set_requires_grad(x[0], true) == TD_OK);
+    td_gradient *d = derive(s, 2, x);
+    REQUIRE(d != NULL);
+    int places[2] = {0};
+    const td_ir_graph *g = td_gradient_backward(d);
+    for (const td_ir_node *node = g->block->first; node; node = node->next)
+        if (node->op) {
+            int line = node->op == TD_OP(mul) ? 3 : 4;
+            CHECK_STR(node->place.file, "cell.lua");
+            CHECK_INT(node->place.line, line);
+            places[line - 3]++;
+        }
+    CHECK(places[0] && places[1]);
+    td_gradient_release(d);
+    td_script_release(s);
+    drop(2, x);
+}
+
 /* ---- threads ---- */
 
 static void *run_often(void *ctx) {
@@ -762,6 +788,7 @@ int main(void) {
     RUN(graphs_without_a_gradient_say_why);
     RUN(a_gradient_is_for_inputs_like_those_it_was_derived_for);
     RUN(an_anomaly_is_found_behind_the_graph);
+    RUN(calls_of_backward_have_the_place_of_the_forward_call);
     RUN(several_threads_use_one_gradient);
     RUN(sizes_that_change_with_every_call_have_one_gradient);
     RUN(dtypes_that_change_are_derived_when_they_come_again);

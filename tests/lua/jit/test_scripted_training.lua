@@ -1,4 +1,5 @@
--- test_gradient_sizes.lua: scripted functions that train on inputs of changing sizes: eager mode's bits, by few graphs.
+-- test_scripted_training.lua: scripted functions that train: on inputs of changing sizes, with eager mode's bits and by
+-- few graphs; what goes wrong in them has its line.
 local t = require "harness"
 local F = tide.nn.functional
 
@@ -76,4 +77,33 @@ t.test("one_of_several_results_trains_at_a_new_size", function()
         end
     end
     t.is_true(tostring(f:why()):find("backward is a graph for 2 kinds of inputs, 1 of them of any sizes", 1, true) ~= nil, tostring(f:why()))
+end)
+
+t.test("anomaly_mode_names_the_line_within_a_scripted_function", function()
+    local line = debug.getinfo(1, "l").currentline
+    local f = tide.jit.script(function(x)
+        local a = x * 2
+        local b = (a - a):sqrt()
+        return b * 0 * x
+    end)
+    local x = tide.ones(3)
+    x.requires_grad = true
+    for _ = 1, 2 do -- the second time it has a gradient as a graph
+        t.error_has(function() tide.autograd.detect_anomaly(function() f(x):sum():backward() end) end,
+            "SqrtBackward gave nan in the gradient of its input 1 (recorded at ")
+        t.error_matches(function() tide.autograd.detect_anomaly(function() f(x):sum():backward() end) end, ":" .. line + 3 .. "%)")
+        f(x)
+    end
+end)
+
+t.test("an_error_in_a_call_that_trains_has_its_line", function()
+    local line = debug.getinfo(1, "l").currentline
+    local f = tide.jit.script(function(x, places)
+        local a = x * 2
+        return a:index_select(1, places):exp()
+    end)
+    local x = tide.ones(3)
+    x.requires_grad = true
+    f(x, tide.tensor { 1, 2 })
+    t.error_matches(function() f(x, tide.tensor { 1, 7 }) end, ":" .. line + 3 .. ": index 7 is out of range")
 end)
