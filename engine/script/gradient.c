@@ -42,6 +42,7 @@ struct td_gradient {
     td_script *forward; /* gives the outputs, then what is kept and was made */
     int ninputs, noutputs, ncaptured, nkept, nmade, nresults;
     td_value *inputs;    /* numbers, and stand-ins of tensors, which are owned */
+    td_modes modes;      /* of the call that it was derived for, whose casts are in the graph */
     td_varying *varying; /* sizes of the inputs that vary; NULL: none, and `sized` is NULL, too */
     td_sized *sized;
     bool *wanted;         /* by input */
@@ -75,8 +76,10 @@ static td_status make_script(td_ir_graph *g, bool recorded, td_script **out) {
     td_passes_options options = {0};
     td_status status = td_passes_switch(&options, "types", false); /* all of them are known */
     g->fits = true;
+    td_modes before = td_set_modes((td_modes){0}); /* casts are calls */
     if (status == TD_OK && !recorded)
         status = td_passes_run(g, &options, NULL);
+    td_set_modes(before);
     return status ? status : td_script_new(g, out);
 }
 
@@ -183,7 +186,8 @@ static td_joint_request request_of(const td_gradient *d, const bool *comes, bool
                                 .ncaptured = d->ncaptured,
                                 .captured = d->captured,
                                 .ends = ends,
-                                .recorded = recorded};
+                                .recorded = recorded,
+                                .cast = &d->modes};
     for (int k = 0; k < d->nresults; k++)
         if (comes[k])
             ends[request.nends++] = d->results[k];
@@ -534,6 +538,7 @@ static td_gradient *new_gradient(td_script *s) {
     atomic_init(&d->refs, 1);
     pthread_mutex_init(&d->lock, NULL);
     d->whole = td_script_retain(s);
+    d->modes = td_get_modes();
     d->ninputs = block->ninputs;
     d->noutputs = block->noutputs;
     d->inputs = alloc(d->ninputs, sizeof *d->inputs);
@@ -545,7 +550,8 @@ static td_gradient *new_gradient(td_script *s) {
 }
 
 static td_joint_request usual_request(const td_gradient *d) {
-    return (td_joint_request){.script = d->whole, .wanted = d->wanted, .nends = -1};
+    return (td_joint_request){
+        .script = d->whole, .wanted = d->wanted, .nends = -1, .cast = &d->modes};
 }
 
 static td_status fill_gradient(td_gradient *d, td_joint *joint, const td_value *inputs) {
@@ -579,10 +585,11 @@ td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **ou
 
 /* ---- for all sizes ---- */
 
+static bool fits_modes(const td_gradient *d);
 static bool fits_numbers(const td_gradient *d, const td_value *inputs);
 
 static td_status copy_from(td_gradient *d, const td_gradient *like, const td_value *inputs) {
-    if (like->varying || !fits_numbers(like, inputs))
+    if (like->varying || !fits_modes(like) || !fits_numbers(like, inputs))
         return td_fail(TD_ETYPE, "more than sizes varies");
     for (int k = 0; k < d->ninputs; k++) {
         td_tensor *x = td_arg_tensor(like->inputs[k]);
@@ -681,13 +688,16 @@ static bool fits_sizes(const td_gradient *d, const td_value *inputs, int64_t *si
     return true;
 }
 
-static bool fits_modes(void) {
-    return td_is_recording() && !td_modes_current.casting && !td_modes_current.dispatcher;
+static bool fits_modes(const td_gradient *d) {
+    const td_modes *now = &td_modes_current, *then = &d->modes;
+    return td_is_recording() && !now->dispatcher && now->casting == then->casting &&
+           (!now->casting ||
+            (now->uncached == then->uncached && !memcmp(now->cast, then->cast, sizeof now->cast)));
 }
 
 bool td_gradient_fits(const td_gradient *d, const td_value *inputs) {
     int64_t sizes[TD_SIZES_MOST];
-    return fits_modes() && fits_numbers(d, inputs) && fits_sizes(d, inputs, sizes) &&
+    return fits_modes(d) && fits_numbers(d, inputs) && fits_sizes(d, inputs, sizes) &&
            (!d->sized || td_sized_knows(d->sized, sizes));
 }
 
@@ -695,7 +705,7 @@ td_status td_gradient_learn(td_gradient *d, const td_value *inputs, bool *learne
     int64_t sizes[TD_SIZES_MOST];
     td_joint joint = {0};
     *learned = false;
-    if (!d->sized || !fits_modes() || !fits_numbers(d, inputs) || !fits_sizes(d, inputs, sizes))
+    if (!d->sized || !fits_modes(d) || !fits_numbers(d, inputs) || !fits_sizes(d, inputs, sizes))
         return TD_OK;
     td_joint_request request = usual_request(d);
     request.ncaptured = d->ncaptured;
@@ -735,11 +745,14 @@ static void drop_room(const td_gradient *d, room *r) {
     td_free(r->results);
 }
 
-/* No call within is recorded. */
+/* No call within is recorded or cast: casts are calls of the graph. */
 static td_status run_forward(const td_gradient *d, const td_value *inputs, td_value *given) {
-    bool before = td_set_grad_enabled(false);
+    td_modes before = td_get_modes(), modes = before;
+    modes.grad_disabled = true;
+    modes.casting = false;
+    td_set_modes(modes);
     td_status status = td_script_run(d->forward, inputs, given);
-    td_set_grad_enabled(before);
+    td_set_modes(before);
     return status;
 }
 

@@ -39,7 +39,8 @@ td_gradient *td_gradient_retain(td_gradient *d);
 void td_gradient_release(td_gradient *d); /* NULL is fine */
 
 /* Is a call with these inputs, under the thread's modes, one that it is for? Not where nothing is
- * recorded, under autocast, or while a dispatcher is in force. */
+ * recorded, under another autocast than that in force when it was derived, or while a dispatcher is
+ * in force. */
 bool td_gradient_fits(const td_gradient *d, const td_value *inputs);
 
 /* One for all sizes fits where it was seen that the graph is the same for these: where they are

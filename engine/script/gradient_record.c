@@ -499,6 +499,20 @@ static void clear(recorder *r) {
     td_trace_abandon(r->trace);
 }
 
+/* An autocast that holds keeps casts of weights to the end of the recording, as a region of its
+ * own.
+ */
+static td_modes modes_for(const td_joint_request *request, const recorder *r) {
+    td_modes modes = {.dispatcher = &r->dispatcher, .anomaly = true, .unchecked = true};
+    if (!request->cast || !request->cast->casting)
+        return modes;
+    modes.casting = true;
+    modes.uncached = request->cast->uncached;
+    memcpy(modes.cast, request->cast->cast, sizeof modes.cast);
+    modes.region = modes.uncached ? 0 : td_autocast_region_begin();
+    return modes;
+}
+
 td_status td_joint_record(const td_joint_request *request, td_joint *out) {
     recorder r = {.dispatcher = {.call = take_call}, .request = request, .joint = out};
     *out = (td_joint){0};
@@ -507,8 +521,8 @@ td_status td_joint_record(const td_joint_request *request, td_joint *out) {
         return status;
     out->graph = td_ir_graph_retain(td_trace_graph(r.trace));
     const td_origin *origin = td_origin_in_force;
-    td_modes before =
-        td_set_modes((td_modes){.dispatcher = &r.dispatcher, .anomaly = true, .unchecked = true});
+    td_modes modes = modes_for(request, &r);
+    td_modes before = td_set_modes(modes);
     td_origin_in_force = NULL;
     td_observer *observer = td_observer_set(NULL); /* nothing is computed that one could see */
     unsigned missed = td_looks_missed();
@@ -518,6 +532,8 @@ td_status td_joint_record(const td_joint_request *request, td_joint *out) {
     td_looks_forget(missed);
     td_observer_set(observer);
     td_set_modes(before);
+    if (modes.region)
+        td_autocast_region_end(modes.region);
     td_origin_in_force = origin;
     clear(&r);
     if (status)

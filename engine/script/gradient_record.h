@@ -20,6 +20,8 @@ typedef struct td_joint_request {
     int nends; /* values whose gradients come in; -1: those outputs that have one */
     const int *ends;
     bool recorded; /* backward is to be recorded itself: rows may have another way then */
+    const td_modes
+        *cast; /* those of the call, whose autocast holds in the forward part; NULL: none */
 } td_joint_request;
 
 /* All lists are in the graph's memory. */

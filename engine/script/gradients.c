@@ -110,6 +110,9 @@ static uint64_t digest(const td_gradients *all, const td_value *inputs) {
     }
     for (int k = 0; k < all->nheld; k++)
         h = mix(h, td_is_followed(all->held[k]));
+    const td_modes *m = &td_modes_current;
+    for (int k = 0; m->casting && k < TD_DEVICE_TYPES; k++)
+        h = mix(h, (uint64_t)m->cast[k] << 1 | m->uncached);
     return h;
 }
 
@@ -124,7 +127,7 @@ static bool holds(const uint64_t *list, int n, uint64_t h) {
 
 static bool is_recorded(const td_gradients *all, const td_value *inputs) {
     int n = td_script_graph(all->script)->block->ninputs;
-    if (!td_is_recording() || td_modes_current.casting || td_modes_current.dispatcher)
+    if (!td_is_recording() || td_modes_current.dispatcher)
         return false;
     for (int k = 0; k < n; k++)
         if (inputs[k].kind == TD_KIND_TENSOR && td_is_followed(inputs[k].tensor))

@@ -107,3 +107,25 @@ t.test("an_error_in_a_call_that_trains_has_its_line", function()
     f(x, tide.tensor { 1, 2 })
     t.error_matches(function() f(x, tide.tensor { 1, 7 }) end, ":" .. line + 3 .. ": index 7 is out of range")
 end)
+
+t.test("autocast_around_a_scripted_function_holds_in_its_gradient", function()
+    local function fn(x, w, b) return ((x:matmul(w) + b):tanh():matmul(w:t()) * 0.25):softmax(2) end
+    local f = tide.jit.script(fn)
+    for round, options in ipairs { { dtype = tide.bfloat16 }, { dtype = tide.float16, cache = false }, { enabled = false } } do
+        for _, n in ipairs { 4, 6, 5, 6 } do
+            local list, leaves = inputs_of({ { n, 8 }, { 8, 3 }, { 3 } }, 3)
+            local function under(g)
+                return function(...)
+                    local _ <close> = tide.autocast { device = "cpu", dtype = options.dtype, cache = options.cache, enabled = options.enabled }
+                    return (g(...))
+                end
+            end
+            local want, got = results(under(fn), list, leaves), results(under(f), list, leaves)
+            for k = 1, #want do
+                t.is_true(want[k].dtype == got[k].dtype and tide.equal(want[k], got[k]),
+                    ("autocast %d, size %d, result %d"):format(round, n, k))
+            end
+        end
+    end
+    t.eq(graphs_of(f), 6, tostring(f:why()))
+end)
