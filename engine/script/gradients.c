@@ -87,22 +87,22 @@ static uint64_t mix(uint64_t h, uint64_t word) {
     return (h ^ word) * 0x9E3779B97F4A7C15u + (h >> 29);
 }
 
-static uint64_t digest_tensor(uint64_t h, const td_tensor *x) {
+static uint64_t digest_tensor(uint64_t h, const td_tensor *x, bool sizes) {
     h = mix(h, x->dtype | (uint64_t)x->ndim << 8 | (uint64_t)td_is_followed(x) << 16 |
                    (uint64_t)x->layout << 24 | (uint64_t)td_tensor_device(x).type << 32);
-    for (int d = 0; d < x->ndim; d++)
+    for (int d = 0; d < x->ndim && sizes; d++)
         h = mix(mix(h, (uint64_t)x->sizes[d]), (uint64_t)x->strides[d]);
     return h;
 }
 
 /* Inputs of one kind have one digest; two kinds that have the same cost a derivation too early. */
-static uint64_t digest(const td_gradients *all, const td_value *inputs) {
+static uint64_t digest(const td_gradients *all, const td_value *inputs, bool sizes) {
     int n = td_script_graph(all->script)->block->ninputs;
     uint64_t h = 1;
     for (int k = 0; k < n; k++) {
         h = mix(h, inputs[k].kind | (uint64_t)inputs[k].from_one << 8);
         if (inputs[k].kind == TD_KIND_TENSOR)
-            h = digest_tensor(h, inputs[k].tensor);
+            h = digest_tensor(h, inputs[k].tensor, sizes);
         else if (inputs[k].kind == TD_KIND_BOOL)
             h = mix(h, inputs[k].b);
         else if (inputs[k].kind == TD_KIND_INT || inputs[k].kind == TD_KIND_FLOAT)
@@ -147,10 +147,12 @@ static td_gradient *find(const td_gradients *all, const td_value *inputs) {
     return NULL;
 }
 
-/* The first kind of inputs at once, others when they come again; what was refused is not tried
- * again. */
-static bool is_worth_it(td_gradients *all, uint64_t h) {
-    if (holds(all->refused, all->nrefused, h) || td_gradients_count(all) == TD_GRADIENTS_MOST)
+/* The first kind of inputs at once, others when they come again: of any sizes, unless a graph was
+ * found to be another for each; what was refused is not tried again. */
+static bool is_worth_it(td_gradients *all, const td_value *inputs) {
+    uint64_t h = digest(all, inputs, all->ntried > 0);
+    if (holds(all->refused, all->nrefused, digest(all, inputs, true)) ||
+        td_gradients_count(all) == TD_GRADIENTS_MOST)
         return false;
     if (!td_gradients_count(all) || holds(all->seen, all->nseen, h))
         return true;
@@ -193,13 +195,12 @@ static td_status add_sized(td_gradients *all, const td_value *inputs, td_gradien
 
 /* A new entry, or NULL. Only want of memory is an error. */
 static td_status add(td_gradients *all, const td_value *inputs, td_gradient **out) {
-    uint64_t h = digest(all, inputs);
     td_status status = TD_OK;
     *out = find(all, inputs); /* another thread's by now? */
     if (*out)
         return TD_OK;
     status = add_sized(all, inputs, out);
-    if (status || *out || !is_worth_it(all, h))
+    if (status || *out || !is_worth_it(all, inputs))
         return status;
     status = td_gradient_new(all->script, inputs, out);
     if (status == TD_OK) {
@@ -208,7 +209,7 @@ static td_status add(td_gradients *all, const td_value *inputs, td_gradient **ou
     }
     if (status == TD_ENOMEM || status == TD_EINTR)
         return status;
-    all->refused[all->nrefused++ % MOST_SEEN] = h;
+    all->refused[all->nrefused++ % MOST_SEEN] = digest(all, inputs, true);
     snprintf(all->why, sizeof all->why, "%s", td_error_message());
     return TD_OK;
 }
