@@ -8,9 +8,11 @@
 #include "engine/autograd/function.h"
 #include "engine/core/memory.h"
 #include "engine/ops/language/expression.h"
+#include "engine/script/gradient_flat.h"
 #include "engine/script/gradient_sizes.h"
 #include "engine/script/gradient_split.h"
 #include "engine/script/passes/passes.h"
+#include "engine/script/scalars.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -41,9 +43,11 @@ struct td_gradient {
     td_script *whole;   /* as it was given */
     td_script *forward; /* gives the outputs, then what is kept and was made */
     int ninputs, noutputs, ncaptured, nkept, nmade, nresults;
-    td_value *inputs;    /* numbers, and stand-ins of tensors, which are owned */
-    td_modes modes;      /* of the call that it was derived for, whose casts are in the graph */
-    td_varying *varying; /* sizes of the inputs that vary; NULL: none, and `sized` is NULL, too */
+    int nlayout, *layout; /* how the inputs stand in the script's (gradient_flat.h) */
+    int *layout_out;      /* likewise for the outputs; of either NULL: each is one */
+    td_value *inputs;     /* numbers, and stand-ins of tensors, which are owned */
+    td_modes modes;       /* of the call that it was derived for, whose casts are in the graph */
+    td_varying *varying;  /* sizes of the inputs that vary; NULL: none, and `sized` is NULL, too */
     td_sized *sized;
     bool *wanted;         /* by input */
     td_tensor **captured; /* owned */
@@ -151,6 +155,8 @@ static td_status record_at(const td_gradient *d, const int64_t *sizes, td_joint_
     if (status == TD_OK && d->varying)
         status = td_varying_inputs(d->varying, d->inputs, sizes, inputs);
     request.inputs = d->varying ? inputs : d->inputs;
+    request.ninputs = d->ninputs;
+    request.layout = d->layout;
     if (status == TD_OK)
         status = td_joint_record(&request, joint);
     for (int k = 0; k < d->ninputs && d->varying && inputs; k++)
@@ -407,9 +413,9 @@ static td_status copy_inputs(td_gradient *d, const td_value *inputs) {
     for (int k = 0; k < d->ninputs; k++) {
         td_tensor *made;
         if (inputs[k].kind > TD_KIND_FLOATS || !(plain >> inputs[k].kind & 1))
-            return td_fail(TD_EVALUE, "input %d is a list", k + 1);
+            return td_fail(TD_EVALUE, "an input is no tensor, number, list or tuple");
         if (inputs[k].from_one)
-            return td_fail(TD_EVALUE, "input %d has indices that count from 1", k + 1);
+            return td_fail(TD_EVALUE, "an input has indices that count from 1");
         d->inputs[k] = inputs[k];
         if (inputs[k].kind != TD_KIND_TENSOR)
             continue;
@@ -482,6 +488,13 @@ static td_status take_apart(td_gradient *d, td_joint *joint) {
     d->captured = alloc(joint->ncaptured, sizeof *d->captured);
     if (!d->captured)
         return no_memory();
+    d->noutputs = joint->noutputs;
+    if (joint->layout) {
+        d->layout_out = alloc(joint->nlayout, sizeof *d->layout_out);
+        if (!d->layout_out)
+            return no_memory();
+        memcpy(d->layout_out, joint->layout, sizeof *d->layout_out * (size_t)joint->nlayout);
+    }
     d->ncaptured = joint->ncaptured;
     for (int k = 0; k < d->ncaptured; k++)
         d->captured[k] = td_retain(joint->captured[k]);
@@ -529,9 +542,22 @@ static td_status check_kinds(const td_ir_block *block) {
     return status;
 }
 
-/* Without its parts; NULL: out of memory. */
-static td_gradient *new_gradient(td_script *s) {
-    const td_ir_block *block = td_script_graph(s)->block;
+/* Would a list that comes in be another behind the call? */
+static bool writes_lists(const td_ir_block *block) {
+    for (const td_ir_node *node = block->first; node; node = node->next) {
+        if (node->kind == TD_IR_SCALAR && node->scalar->acts == TD_SCALAR_WRITES)
+            return true;
+        if (node->subgraph && node->subgraph != block->graph && writes_lists(node->subgraph->block))
+            return true;
+        for (int b = 0; b < node->nblocks; b++)
+            if (writes_lists(node->blocks[b]))
+                return true;
+    }
+    return false;
+}
+
+/* Without its parts, for so many inputs that stand so; NULL: out of memory. */
+static td_gradient *new_gradient(td_script *s, int ninputs, int nlayout, const int *layout) {
     td_gradient *d = td_calloc(1, sizeof *d);
     if (!d)
         return NULL;
@@ -539,19 +565,26 @@ static td_gradient *new_gradient(td_script *s) {
     pthread_mutex_init(&d->lock, NULL);
     d->whole = td_script_retain(s);
     d->modes = td_get_modes();
-    d->ninputs = block->ninputs;
-    d->noutputs = block->noutputs;
+    d->ninputs = ninputs;
+    d->nlayout = nlayout;
     d->inputs = alloc(d->ninputs, sizeof *d->inputs);
     d->wanted = alloc(d->ninputs, sizeof *d->wanted);
-    if (d->inputs && d->wanted)
+    d->layout = layout ? alloc(nlayout, sizeof *d->layout) : NULL;
+    if (d->layout)
+        memcpy(d->layout, layout, sizeof *layout * (size_t)nlayout);
+    if (d->inputs && d->wanted && !d->layout == !layout)
         return d;
     td_gradient_release(d);
     return NULL;
 }
 
 static td_joint_request usual_request(const td_gradient *d) {
-    return (td_joint_request){
-        .script = d->whole, .wanted = d->wanted, .nends = -1, .cast = &d->modes};
+    return (td_joint_request){.script = d->whole,
+                              .wanted = d->wanted,
+                              .ninputs = d->ninputs,
+                              .layout = d->layout,
+                              .nends = -1,
+                              .cast = &d->modes};
 }
 
 static td_status fill_gradient(td_gradient *d, td_joint *joint, const td_value *inputs) {
@@ -561,21 +594,34 @@ static td_status fill_gradient(td_gradient *d, td_joint *joint, const td_value *
     return status ? status : take_apart(d, joint);
 }
 
-td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **out) {
+static td_status derive_new(td_gradient *d, const td_value *inputs) {
     td_joint joint = {0};
-    td_gradient *d = new_gradient(s);
-    *out = NULL;
-    td_status status = d ? check_kinds(td_script_graph(s)->block) : no_memory();
+    td_joint_request request = usual_request(d);
+    const td_ir_block *block = td_script_graph(d->whole)->block;
+    td_status status = check_kinds(block);
+    if (status == TD_OK && d->layout && writes_lists(block))
+        status = td_fail(TD_EVALUE, "the graph writes lists, and is given some");
     if (status == TD_OK)
         status = copy_inputs(d, inputs);
-    if (status == TD_OK) {
-        td_joint_request request = usual_request(d);
-        request.inputs = inputs;
+    request.inputs = inputs;
+    if (status == TD_OK)
         status = td_joint_record(&request, &joint);
-    }
     if (status == TD_OK)
         status = fill_gradient(d, &joint, inputs);
     td_joint_clear(&joint);
+    return status;
+}
+
+td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **out) {
+    td_flat flat;
+    td_gradient *d = NULL;
+    td_status status = td_flat_begin(td_script_graph(s)->block->ninputs, inputs, &flat);
+    *out = NULL;
+    if (status == TD_OK && !(d = new_gradient(s, flat.n, flat.nlayout, flat.layout)))
+        status = no_memory();
+    if (status == TD_OK)
+        status = derive_new(d, flat.values);
+    td_flat_end(&flat);
     if (status)
         td_gradient_release(d);
     else
@@ -601,15 +647,28 @@ static td_status copy_from(td_gradient *d, const td_gradient *like, const td_val
     return td_varying_new(d->ninputs, like->inputs, inputs, &d->varying);
 }
 
+/* The inputs of a call in a row, where they stand as d's do. */
+static bool take_inputs(const td_gradient *d, const td_value *inputs, td_flat *flat) {
+    if (td_flat_begin(td_script_graph(d->whole)->block->ninputs, inputs, flat) == TD_OK &&
+        td_flat_alike(d->nlayout, d->layout, flat))
+        return true;
+    td_flat_end(flat);
+    return false;
+}
+
 td_status td_gradient_for_sizes(const td_gradient *like, const td_value *inputs,
                                 td_gradient **out) {
-    td_gradient *d = new_gradient(like->whole);
+    td_flat flat;
     *out = NULL;
-    td_status status = d ? copy_from(d, like, inputs) : no_memory();
+    if (!take_inputs(like, inputs, &flat))
+        return td_fail(TD_ETYPE, "more than sizes varies");
+    td_gradient *d = new_gradient(like->whole, like->ninputs, like->nlayout, like->layout);
+    td_status status = d ? copy_from(d, like, flat.values) : no_memory();
     if (status == TD_OK)
         status = record_sized(d, usual_request(d), &d->sized);
     if (status == TD_OK)
-        status = fill_gradient(d, td_sized_joint(d->sized), inputs);
+        status = fill_gradient(d, td_sized_joint(d->sized), flat.values);
+    td_flat_end(&flat);
     if (status)
         td_gradient_release(d);
     else
@@ -638,6 +697,8 @@ void td_gradient_release(td_gradient *d) {
     td_script_release(d->forward);
     td_varying_free(d->varying);
     td_sized_free(d->sized);
+    td_free(d->layout);
+    td_free(d->layout_out);
     td_free(d->inputs);
     td_free(d->wanted);
     td_free(d->captured);
@@ -697,15 +758,19 @@ static bool fits_modes(const td_gradient *d) {
 
 bool td_gradient_fits(const td_gradient *d, const td_value *inputs) {
     int64_t sizes[TD_SIZES_MOST];
-    return fits_modes(d) && fits_numbers(d, inputs) && fits_sizes(d, inputs, sizes) &&
-           (!d->sized || td_sized_knows(d->sized, sizes));
+    td_flat flat;
+    if (!fits_modes(d) || !take_inputs(d, inputs, &flat))
+        return false;
+    bool fits = fits_numbers(d, flat.values) && fits_sizes(d, flat.values, sizes) &&
+                (!d->sized || td_sized_knows(d->sized, sizes));
+    td_flat_end(&flat);
+    return fits;
 }
 
-td_status td_gradient_learn(td_gradient *d, const td_value *inputs, bool *learned) {
+static td_status learn(const td_gradient *d, const td_value *inputs, bool *learned) {
     int64_t sizes[TD_SIZES_MOST];
     td_joint joint = {0};
-    *learned = false;
-    if (!d->sized || !fits_modes(d) || !fits_numbers(d, inputs) || !fits_sizes(d, inputs, sizes))
+    if (!fits_numbers(d, inputs) || !fits_sizes(d, inputs, sizes))
         return TD_OK;
     td_joint_request request = usual_request(d);
     request.ncaptured = d->ncaptured;
@@ -716,6 +781,16 @@ td_status td_gradient_learn(td_gradient *d, const td_value *inputs, bool *learne
     td_joint_clear(&joint);
     *learned = status == TD_OK;
     return status == TD_EVALUE ? TD_OK : status;
+}
+
+td_status td_gradient_learn(td_gradient *d, const td_value *inputs, bool *learned) {
+    td_flat flat;
+    *learned = false;
+    if (!d->sized || !fits_modes(d) || !take_inputs(d, inputs, &flat))
+        return TD_OK;
+    td_status status = learn(d, flat.values, learned);
+    td_flat_end(&flat);
+    return status;
 }
 
 /* Room for a call. */
@@ -816,7 +891,8 @@ static void fill_outputs(const td_gradient *d, const td_value *inputs, room *r, 
     }
 }
 
-td_status td_gradient_call(td_gradient *d, const td_value *inputs, td_value *outputs) {
+/* With inputs and outputs in a row. */
+static td_status call_flat(td_gradient *d, const td_value *inputs, td_value *outputs) {
     room r = {0};
     td_function *f = NULL;
     for (int k = 0; k < d->noutputs; k++)
@@ -849,6 +925,31 @@ td_status td_gradient_call(td_gradient *d, const td_value *inputs, td_value *out
         fill_outputs(d, inputs, &r, outputs);
 done:
     drop_room(d, &r);
+    return status;
+}
+
+/* With lists and tuples among what it gives. */
+static td_status call_apart(td_gradient *d, const td_value *inputs, td_value *outputs) {
+    int n = td_script_graph(d->whole)->block->noutputs;
+    td_value *row = alloc(d->noutputs, sizeof *row);
+    td_status status = row ? call_flat(d, inputs, row) : no_memory();
+    if (status == TD_OK)
+        status = td_flat_rebuild(d->layout_out, row, n, outputs);
+    for (int k = 0; k < d->noutputs && row; k++)
+        td_value_drop(&row[k]);
+    td_free(row);
+    return status;
+}
+
+td_status td_gradient_call(td_gradient *d, const td_value *inputs, td_value *outputs) {
+    td_flat flat;
+    for (int k = 0; k < td_script_graph(d->whole)->block->noutputs; k++)
+        outputs[k] = TD_NIL;
+    if (!take_inputs(d, inputs, &flat))
+        return td_fail(TD_EINTERNAL, "a gradient is not for these inputs");
+    td_status status =
+        d->layout_out ? call_apart(d, flat.values, outputs) : call_flat(d, flat.values, outputs);
+    td_flat_end(&flat);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include "engine/core/observer.h"
 #include "engine/ops/element_checks.h"
 #include "engine/ops/given.h"
+#include "engine/script/gradient_flat.h"
 #include "engine/script/trace.h"
 
 #include <string.h>
@@ -283,15 +284,15 @@ static td_status take_call(const td_dispatcher *self, td_call *call) {
 
 static td_status make_inputs(recorder *r, const td_ir_block *block, td_value *stand_ins) {
     const td_joint_request *q = r->request;
-    r->inputs = alloc(r, (size_t)block->ninputs, sizeof *r->inputs);
+    td_ir_block *made = r->joint->graph->block;
+    r->inputs = alloc(r, (size_t)q->ninputs, sizeof *r->inputs);
     if (!r->inputs)
         return no_memory();
-    for (int k = 0; k < block->ninputs; k++) {
+    for (int k = 0; k < q->ninputs; k++) {
+        const td_ir_value *given = q->layout ? NULL : block->inputs[k];
         td_ir_value *input =
-            td_ir_add_input(r->joint->graph->block, block->inputs[k]->type, block->inputs[k]->name);
+            td_ir_add_input(made, given ? given->type : NULL, given ? given->name : NULL);
         stand_ins[k] = q->inputs[k];
-        if (stand_ins[k].kind == TD_KIND_TENSORS)
-            return td_fail(TD_EVALUE, "input %d is a list", k + 1);
         if (stand_ins[k].kind != TD_KIND_TENSOR || !input)
             continue;
         td_status status = add_pair(r, q->inputs[k].tensor, &r->inputs[k]);
@@ -307,7 +308,7 @@ static td_status make_inputs(recorder *r, const td_ir_block *block, td_value *st
 }
 
 /* The value of each output, and whether it has a history. */
-static td_status see_outputs(recorder *r, int n, td_value *outputs) {
+static td_status see_outputs(recorder *r, int n, const td_value *outputs) {
     td_joint *j = r->joint;
     j->noutputs = n;
     j->outputs = alloc(r, (size_t)n, sizeof *j->outputs);
@@ -316,9 +317,9 @@ static td_status see_outputs(recorder *r, int n, td_value *outputs) {
         return no_memory();
     for (int k = 0; k < n; k++) {
         td_status status = TD_OK;
-        td_value *v = &outputs[k];
-        if (v->kind == TD_KIND_TENSORS || v->kind > TD_KIND_FLOATS)
-            return td_fail(TD_EVALUE, "output %d is a list", k + 1);
+        const td_value *v = &outputs[k];
+        if (v->kind > TD_KIND_FLOATS)
+            return td_fail(TD_EVALUE, "an output is no tensor, number, list or tuple");
         if (v->kind == TD_KIND_TENSOR) {
             td_tensor *x = v->tensor;
             status = replace(r, &x);
@@ -333,6 +334,40 @@ static td_status see_outputs(recorder *r, int n, td_value *outputs) {
     return TD_OK;
 }
 
+/* Outputs with lists and tuples taken apart. */
+static td_status see_layout(recorder *r, int n, const td_value *outputs) {
+    td_joint *j = r->joint;
+    td_flat flat;
+    td_status status = td_flat_begin(n, outputs, &flat);
+    if (status == TD_OK && flat.layout) {
+        size_t bytes = sizeof *j->layout * (size_t)flat.nlayout;
+        j->nlayout = flat.nlayout;
+        j->layout = td_ir_alloc(j->graph, bytes);
+        if (j->layout)
+            memcpy(j->layout, flat.layout, bytes);
+        status = td_ir_status(j->graph);
+    }
+    if (status == TD_OK)
+        status = see_outputs(r, flat.n, flat.values);
+    td_flat_end(&flat);
+    return status;
+}
+
+/* The script on stand-ins, which are put together as its inputs. */
+static td_status run_script(const recorder *r, const td_ir_block *block, const td_value *stand_ins,
+                            td_value *outputs) {
+    td_value *inputs = alloc(r, (size_t)block->ninputs, sizeof *inputs);
+    if (!inputs)
+        return no_memory();
+    td_status status = td_flat_rebuild(r->request->layout, stand_ins, block->ninputs, inputs);
+    if (status)
+        return status;
+    status = td_script_run(r->request->script, inputs, outputs);
+    for (int k = 0; k < block->ninputs; k++)
+        td_value_drop(&inputs[k]);
+    return status;
+}
+
 /* What others see is written by the script as it runs, but its history would not be the node's. */
 static td_status check_written(const recorder *r) {
     for (const pair *p = r->pairs; p; p = p->next)
@@ -345,18 +380,18 @@ static td_status check_written(const recorder *r) {
 static td_status run_forward(recorder *r) {
     const td_ir_block *block = td_script_graph(r->request->script)->block;
     td_joint *j = r->joint;
-    td_value *stand_ins = alloc(r, (size_t)block->ninputs, sizeof *stand_ins);
+    td_value *stand_ins = alloc(r, (size_t)r->request->ninputs, sizeof *stand_ins);
     td_value *outputs = alloc(r, (size_t)block->noutputs, sizeof *outputs);
     if (!stand_ins || !outputs)
         return no_memory();
-    j->ninputs = block->ninputs;
+    j->ninputs = r->request->ninputs;
     td_status status = make_inputs(r, block, stand_ins);
     if (status)
         return status;
-    status = td_script_run(r->request->script, stand_ins, outputs);
+    status = run_script(r, block, stand_ins, outputs);
     if (status)
         return status;
-    status = see_outputs(r, block->noutputs, outputs);
+    status = see_layout(r, block->noutputs, outputs);
     j->last = j->graph->block->last;
     for (int k = 0; k < block->noutputs; k++) /* the trace holds what is asked for */
         td_script_drop(&outputs[k]);

@@ -349,8 +349,10 @@ static bool same_node(const comparison *c, const td_ir_node *x, const td_ir_node
 static bool same_ends(const comparison *c) {
     const td_joint *a = c->a, *b = c->b;
     if (a->ninputs != b->ninputs || a->ncaptured != b->ncaptured || a->noutputs != b->noutputs ||
-        a->nends != b->nends || a->writes != b->writes || !a->last != !b->last ||
-        (a->last && a->last->id != b->last->id) || first_number(a) != b->graph->block->ninputs)
+        a->nends != b->nends || a->nlayout != b->nlayout ||
+        (a->nlayout && memcmp(a->layout, b->layout, sizeof *a->layout * (size_t)a->nlayout) != 0) ||
+        a->writes != b->writes || !a->last != !b->last || (a->last && a->last->id != b->last->id) ||
+        first_number(a) != b->graph->block->ninputs)
         return false;
     for (int k = 0; k < a->ncaptured; k++)
         if (a->captured[k] != b->captured[k])

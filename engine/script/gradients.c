@@ -4,6 +4,7 @@
 
 #include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
+#include "engine/script/gradient_flat.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -95,19 +96,25 @@ static uint64_t digest_tensor(uint64_t h, const td_tensor *x, bool sizes) {
     return h;
 }
 
+static uint64_t digest_value(uint64_t h, const td_value *v, bool sizes) {
+    h = mix(h, v->kind | (uint64_t)v->from_one << 8);
+    if (v->kind == TD_KIND_TENSOR)
+        return digest_tensor(h, v->tensor, sizes);
+    if (v->kind == TD_KIND_BOOL)
+        return mix(h, v->b);
+    return v->kind == TD_KIND_INT || v->kind == TD_KIND_FLOAT ? mix(h, (uint64_t)v->i) : h;
+}
+
 /* Inputs of one kind have one digest; two kinds that have the same cost a derivation too early. */
 static uint64_t digest(const td_gradients *all, const td_value *inputs, bool sizes) {
-    int n = td_script_graph(all->script)->block->ninputs;
+    td_flat flat;
     uint64_t h = 1;
-    for (int k = 0; k < n; k++) {
-        h = mix(h, inputs[k].kind | (uint64_t)inputs[k].from_one << 8);
-        if (inputs[k].kind == TD_KIND_TENSOR)
-            h = digest_tensor(h, inputs[k].tensor, sizes);
-        else if (inputs[k].kind == TD_KIND_BOOL)
-            h = mix(h, inputs[k].b);
-        else if (inputs[k].kind == TD_KIND_INT || inputs[k].kind == TD_KIND_FLOAT)
-            h = mix(h, (uint64_t)inputs[k].i);
-    }
+    bool read = td_flat_begin(td_script_graph(all->script)->block->ninputs, inputs, &flat) == TD_OK;
+    for (int k = 0; read && flat.layout && k < flat.nlayout; k++)
+        h = mix(h, (uint64_t)flat.layout[k]);
+    for (int k = 0; read && k < flat.n; k++)
+        h = digest_value(h, &flat.values[k], sizes);
+    td_flat_end(&flat);
     for (int k = 0; k < all->nheld; k++)
         h = mix(h, td_is_followed(all->held[k]));
     const td_modes *m = &td_modes_current;
@@ -126,16 +133,20 @@ static bool holds(const uint64_t *list, int n, uint64_t h) {
 /* ---- calls ---- */
 
 static bool is_recorded(const td_gradients *all, const td_value *inputs) {
-    int n = td_script_graph(all->script)->block->ninputs;
+    td_flat flat;
+    bool followed = false;
     if (!td_is_recording() || td_modes_current.dispatcher)
         return false;
-    for (int k = 0; k < n; k++)
-        if (inputs[k].kind == TD_KIND_TENSOR && td_is_followed(inputs[k].tensor))
-            return true;
-    for (int k = 0; k < all->nheld; k++)
-        if (td_is_followed(all->held[k]))
-            return true;
-    return false;
+    for (int k = 0; k < all->nheld && !followed; k++)
+        followed = td_is_followed(all->held[k]);
+    if (followed)
+        return true;
+    int n = td_script_graph(all->script)->block->ninputs;
+    bool read = td_flat_begin(n, inputs, &flat) == TD_OK;
+    for (int k = 0; read && k < flat.n && !followed; k++)
+        followed = flat.values[k].kind == TD_KIND_TENSOR && td_is_followed(flat.values[k].tensor);
+    td_flat_end(&flat);
+    return followed;
 }
 
 static td_gradient *find(const td_gradients *all, const td_value *inputs) {

@@ -129,3 +129,40 @@ t.test("autocast_around_a_scripted_function_holds_in_its_gradient", function()
     end
     t.eq(graphs_of(f), 6, tostring(f:why()))
 end)
+
+t.test("lists_that_come_in_and_go_out_have_gradients", function()
+    local function some(xs, _) --: Tensor[], float
+        local s = xs[1] * xs[2]
+        return { s, s:exp(), xs[1] }
+    end
+    local function many(xs, scale) --: Tensor[], float
+        local list = {}
+        for k, x in ipairs(xs) do
+            list[k] = x * (scale * k)
+        end
+        return list, tide.stack(list, 1):tanh():sum(1)
+    end
+    for _, fn in ipairs { some, many } do
+        local f = tide.jit.script(fn)
+        for _, n in ipairs { 4, 6, 5, 6 } do
+            local list = inputs_of({ { n, 2 }, { n, 2 }, { n, 2 } }, 3)
+            local function run(g)
+                local entries, rest = g(table.move(list, 1, 3, 1, {}), 0.5)
+                local sum = rest and rest:sum() or tide.zeros(1)
+                for k, y in ipairs(entries) do
+                    sum = sum + (y * k):sum()
+                end
+                return entries, tide.autograd.grad(sum, list, { allow_unused = true })
+            end
+            local want, wanted = run(fn)
+            local got, grads = run(f)
+            t.eq(#got, #want)
+            for k = 1, 3 do
+                t.is_true(tide.equal(want[k], got[k]), "entry " .. k)
+                t.is_true(wanted[k] == grads[k] or tide.equal(wanted[k], grads[k]), "gradient " .. k)
+            end
+            t.eq(tostring(got[1].grad_fn), "<ScriptFunctionBackward>")
+        end
+        t.eq(graphs_of(f), 2, tostring(f:why()))
+    end
+end)
