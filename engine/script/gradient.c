@@ -11,6 +11,7 @@
 #include "engine/script/gradient_flat.h"
 #include "engine/script/gradient_sizes.h"
 #include "engine/script/gradient_split.h"
+#include "engine/script/passes/alias.h"
 #include "engine/script/passes/passes.h"
 #include "engine/script/scalars.h"
 
@@ -542,18 +543,30 @@ static td_status check_kinds(const td_ir_block *block) {
     return status;
 }
 
-/* Would a list that comes in be another behind the call? */
-static bool writes_lists(const td_ir_block *block) {
+/* Does it write a list that may have come in? Of the graphs that it calls any list may have. */
+static bool writes_lists(const td_alias_info *a, const td_ir_block *block) {
     for (const td_ir_node *node = block->first; node; node = node->next) {
-        if (node->kind == TD_IR_SCALAR && node->scalar->acts == TD_SCALAR_WRITES)
+        if (node->kind == TD_IR_SCALAR && node->scalar->acts == TD_SCALAR_WRITES &&
+            (!a || td_alias_comes_in(a, node->inputs[0])))
             return true;
-        if (node->subgraph && node->subgraph != block->graph && writes_lists(node->subgraph->block))
+        if (node->subgraph && node->subgraph != block->graph &&
+            writes_lists(NULL, node->subgraph->block))
             return true;
         for (int b = 0; b < node->nblocks; b++)
-            if (writes_lists(node->blocks[b]))
+            if (writes_lists(a, node->blocks[b]))
                 return true;
     }
     return false;
+}
+
+/* A list that comes in must be the same behind the call. */
+static td_status check_lists(const td_ir_graph *g) {
+    td_alias_info *a;
+    td_status status = td_alias_new(g, &a);
+    if (status == TD_OK && writes_lists(a, g->block))
+        status = td_fail(TD_EVALUE, "the graph may write a list that comes in");
+    td_alias_free(a);
+    return status;
 }
 
 /* Without its parts, for so many inputs that stand so; NULL: out of memory. */
@@ -597,10 +610,9 @@ static td_status fill_gradient(td_gradient *d, td_joint *joint, const td_value *
 static td_status derive_new(td_gradient *d, const td_value *inputs) {
     td_joint joint = {0};
     td_joint_request request = usual_request(d);
-    const td_ir_block *block = td_script_graph(d->whole)->block;
-    td_status status = check_kinds(block);
-    if (status == TD_OK && d->layout && writes_lists(block))
-        status = td_fail(TD_EVALUE, "the graph writes lists, and is given some");
+    td_status status = check_kinds(td_script_graph(d->whole)->block);
+    if (status == TD_OK && d->layout)
+        status = check_lists(td_script_graph(d->whole));
     if (status == TD_OK)
         status = copy_inputs(d, inputs);
     request.inputs = inputs;

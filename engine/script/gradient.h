@@ -27,8 +27,8 @@ typedef struct td_gradient td_gradient;
  * The script should not have been fused. Runs nothing and changes nothing.
  *
  * Fails, with a message that says why, where the graph has no gradient as a graph: something reads
- * an element, a list that comes in is written, tensors are not strided, a write in place destroys what
- * backward reads. Such calls are recorded operator by operator. */
+ * an element, a list that comes in is written, tensors are not strided, a write in place destroys
+ * what backward reads. Such calls are recorded operator by operator. */
 td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **out) TD_MUST_CHECK;
 /* Derive one for all sizes from one that is for the sizes of one call, and the inputs of another
  * call of the same kind that has other sizes; of 2 and more, and of tensors that lie row by row.
