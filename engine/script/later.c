@@ -165,6 +165,7 @@ static bool has_maker(void) {
 
 bool td_later_begin(td_later_job *job) {
     job->modes = td_fork_modes();
+    job->modes.uncached = td_modes_current.uncached; /* what is made asks whether casts are kept */
     job->request = td_compile_request_now();
     job->next = NULL;
     pthread_mutex_lock(&lock);

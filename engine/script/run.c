@@ -6,8 +6,10 @@
  */
 #include "engine/script/run.h"
 
+#include "engine/calls/autocast.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "engine/core/observer.h"
 #include "engine/script/code.h"
 #include "engine/script/future.h"
 #include "engine/script/kinds.h"
@@ -141,6 +143,22 @@ static td_status keep_results(const step *s, const td_call *call, frame *f) {
     return status;
 }
 
+/* In anomaly mode: what is recorded, and what backward of it runs, knows the node's line. */
+static TD_COLD td_status call_placed(const td_ir_node *node, td_call *call) {
+    td_origin origin = {.line = node->place.line};
+    const td_origin *before = td_origin_in_force;
+    const char *file = node->place.file;
+    if (!file)
+        return td_op_call(call);
+    size_t length = strlen(file), most = sizeof origin.source - 1;
+    snprintf(origin.source, sizeof origin.source, "%s%s", length > most ? "..." : "",
+             length > most ? file + length - (most - 3) : file);
+    td_origin_in_force = &origin;
+    td_status status = td_op_call(call);
+    td_origin_in_force = before;
+    return status;
+}
+
 static td_status run_operator(const step *s, frame *f) {
     td_value args[TD_MAX_PARAMS];
     room r;
@@ -158,7 +176,8 @@ static td_status run_operator(const step *s, frame *f) {
     td_call call = {.op = op, .args = args, .inplace = inplace, .given = &self, .ngiven = inplace};
     if (inplace && !self)
         return td_fail(TD_ETYPE, "%s: a tensor is written in place", op->name);
-    status = td_op_call(&call);
+    status =
+        TD_UNLIKELY(td_modes_current.anomaly) ? call_placed(s->node, &call) : td_op_call(&call);
     if (TD_UNLIKELY(status))
         return status;
     if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))
@@ -234,6 +253,23 @@ static td_status run_loop(const step *s, frame *f) {
         if (status == TD_OK && TD_UNLIKELY(td_interrupt_requested()))
             status = td_interrupted();
     }
+    return status;
+}
+
+/* The outermost autocast keeps casts of weights to its end. */
+static td_status run_with(const step *s, frame *f) {
+    const td_ir_mode *mode = &s->node->mode;
+    td_modes before = td_get_modes(), modes = td_ir_mode_apply(before, mode);
+    uint32_t region = 0;
+    if (mode->kind == TD_IR_AUTOCAST && !td_autocast_region_holds(before.region))
+        modes.region = region = td_autocast_region_begin();
+    td_set_modes(modes);
+    td_status status = run_block(&s->blocks[0], f);
+    td_set_modes(before);
+    if (region)
+        td_autocast_region_end(region);
+    if (status == TD_OK)
+        leave_block(&s->blocks[0], 0, s->outputs, f);
     return status;
 }
 
@@ -444,7 +480,8 @@ td_step_fn td_step_of_kind(td_ir_kind kind) {
                                                   [TD_IR_PRINT] = run_print,
                                                   [TD_IR_CALL] = run_call,
                                                   [TD_IR_FORK] = run_fork,
-                                                  [TD_IR_HOST_CALL] = run_host_call};
+                                                  [TD_IR_HOST_CALL] = run_host_call,
+                                                  [TD_IR_WITH] = run_with};
     return steps[kind] ? steps[kind] : run_unknown;
 }
 
