@@ -127,6 +127,6 @@ t.test("why_tells_what_a_specialisation_has_saved_by_calls_that_were_timed", fun
         for _ = 1, 300 do f(x, y) end
         print(f:why())
     ]])
-    t.is_true(text:find "%d+ calls, %d+%.%d%d ms to make; %d+%.%d%d ms %a+ so far %(%d+%.%d%d us a call as written, %d+%.%d%d us now", text)
+    t.is_true(text:find "%d+ calls, %d+%.%d%d ms to make; %d+%.%d%d ms %a+ so far %(%d+%.%d%d µs a call as written, %d+%.%d%d µs now", text)
     t.is_true(text:find "%d+ calls ran the graph as written", text)
 end)
