@@ -82,7 +82,7 @@ static void add_saving(words *w, const td_special *s) {
     double saved = (written - own) * (double)atomic_load(&s->calls) / 1e6;
     if (written > 0 && own > 0)
         add(w,
-            "; %.2f ms %s so far (%.2f us a call as written, %.2f us now, the least of those "
+            "; %.2f ms %s so far (%.2f µs a call as written, %.2f µs now, the least of those "
             "timed)",
             saved < 0 ? -saved : saved, saved < 0 ? "lost" : "saved", written / 1e3, own / 1e3);
 }
