@@ -5,8 +5,8 @@ tide.manual_seed(0)
 local x, y = tide.rand(500), tide.rand(500)
 local total = 0
 for k = 1, 600 do
-    local r = x * x + y * y
-    local wave = (r * 0.5 + k):sin() / (r + 1)
+    local r = (x - k) * (x + k) + (y + k) * y
+    local wave = (r * 0.5):sin() / (r * r + 1)
     total = total + k * wave:numel()
 end
 print(total)

@@ -3,8 +3,8 @@ local tide = require "tide"
 
 tide.manual_seed(0)
 local wave = tide.jit.script(function(x, y, k) --: Tensor, Tensor, int
-    local r = x * x + y * y
-    return (r * 0.5 + k):sin() / (r + 1)
+    local r = (x - k) * (x + k) + (y + k) * y
+    return (r * 0.5):sin() / (r * r + 1)
 end)
 local x, y = tide.rand(500), tide.rand(500)
 local total = 0
