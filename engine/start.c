@@ -1,5 +1,6 @@
 /* start.c: the engine's start, which knows every room of it: devices, operators, autograd. */
 #include "engine/autograd/autograd.h"
+#include "engine/core/activity.h"
 #include "engine/core/backend_module.h"
 #include "engine/core/openmp.h"
 #include "engine/cpu/cpu.h"
@@ -18,6 +19,7 @@ static const td_backend_module cuda = {
 static td_status init(void) {
     td_status status = TD_OK;
     td_backend_module_announce(&cuda);
+    td_compile_log_announce();
     td_openmp_prepare();
     td_autograd_destroy_hook = td_autograd_free;
     if (!td_backends[TD_CPU])

@@ -7,6 +7,7 @@
 #include "engine/autograd/hooks.h"
 #include "engine/autograd/saved.h"
 #include "engine/calls/autocast.h"
+#include "engine/calls/event_parts.h"
 #include "engine/calls/foreach.h"
 #include "engine/calls/infer.h"
 #include "engine/core/activity.h"

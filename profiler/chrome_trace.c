@@ -1,6 +1,7 @@
 /* chrome_trace.c: writes the trace event format. */
 #include "profiler/chrome_trace.h"
 
+#include "engine/calls/event_parts.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/io/json.h"
@@ -27,6 +28,7 @@ static const char *const categories[TIDE_EVENT_KINDS] = {
     [TIDE_EVENT_RUNTIME] = "cuda_runtime",
     [TIDE_EVENT_TRANSFER] = "gpu_memcpy",
     [TIDE_EVENT_SET] = "gpu_memset",
+    [TIDE_EVENT_COMPILE] = "compile",
 };
 
 const char *tide_event_category(int kind) {
@@ -136,6 +138,10 @@ static void write_event(FILE *f, const tide_recording *r, const askers *list, in
         fprintf(f, ",\"line\":");
         td_json_print(f, e->line);
     }
+    if (e->kind == TD_EVENT_OP && td_event_parts(e->name)) {
+        fprintf(f, ",\"operators\":");
+        td_json_print(f, td_event_parts(e->name));
+    }
     if (e->step)
         fprintf(f, ",\"step\":%d", e->step);
     if (asked)
@@ -234,6 +240,20 @@ static void write_names(FILE *f, const tide_recording *r, int pid) {
     }
 }
 
+/* How often machine code ran, and where it came from: a counter for viewers, at both ends. */
+static void write_code(FILE *f, const tide_recording *r, int pid) {
+    const td_code_tally *c = &r->code;
+    if (!c->runs && !c->compiled && !c->loaded)
+        return;
+    for (int at_end = 0; at_end < 2; at_end++) {
+        fprintf(f, ",\n{\"ph\":\"C\",\"name\":\"machine code\",\"pid\":%d,\"ts\":", pid);
+        write_us(f, at_end ? r->wall_ns : 0);
+        fprintf(f, ",\"args\":{\"runs\":%lld,\"compiled\":%lld,\"read from disk\":%lld}}",
+                at_end ? (long long)c->runs : 0, at_end ? (long long)c->compiled : 0,
+                at_end ? (long long)c->loaded : 0);
+    }
+}
+
 static void write_trace(FILE *f, const tide_recording *r, const forward_list *forward,
                         const askers *list) {
     int pid = (int)getpid();
@@ -242,6 +262,7 @@ static void write_trace(FILE *f, const tide_recording *r, const forward_list *fo
     for (int64_t k = 0; k < r->count && !td_interrupt_requested(); k++)
         write_event(f, r, list, k, pid);
     write_arrows(f, r, forward, pid);
+    write_code(f, r, pid);
     fprintf(f, "\n]}\n");
 }
 

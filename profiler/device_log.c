@@ -128,6 +128,7 @@ tide_device_log *tide_device_log_open(int64_t most) {
     if (!l)
         return NULL;
     l->most = most;
+    l->code = td_code_tally_now();
     pthread_mutex_lock(&lock);
     td_activity_listen(on_appeared);
     l->shared = open_logs != NULL;
@@ -155,7 +156,17 @@ static void leave(tide_device_log *l) {
     }
 }
 
+static td_code_tally code_since(const td_code_tally *before) {
+    td_code_tally now = td_code_tally_now();
+    return (td_code_tally){.compiled = now.compiled - before->compiled,
+                           .loaded = now.loaded - before->loaded,
+                           .refused = now.refused - before->refused,
+                           .runs = now.runs - before->runs,
+                           .microseconds = now.microseconds - before->microseconds};
+}
+
 uint64_t tide_device_log_close(tide_device_log *l) {
+    l->code = code_since(&l->code);
     pthread_mutex_lock(&lock);
     for (int type = 0; type < TD_DEVICE_TYPES; type++)
         if (l->heard[type])

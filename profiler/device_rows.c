@@ -118,13 +118,17 @@ static bool find_rows(rows *r) {
     return true;
 }
 
-/* "cuda:0 stream 3", and of further rows of a stream which. */
+/* "cuda:0 stream 3", "compiler of code", and of further rows of a stream which. */
 static void name_row(const rows *r, int row, char *text, size_t size) {
     td_stream s = r->of[row];
     int turn = 1;
     for (int k = row; k > 0 && stream_number(r->of[k - 1]) == stream_number(s); k--)
         turn++;
-    int used = snprintf(text, size, "%s stream %d", td_device_name(s.device), s.id);
+    static const char *const compilers[TD_COMPILERS] = {
+        [TD_COMPILER_CODE] = "compiler of code", [TD_COMPILER_GRAPHS] = "compiler of graphs"};
+    bool compiles = s.device.type == TD_CPU && s.id < TD_COMPILERS;
+    int used = compiles ? snprintf(text, size, "%s", compilers[s.id])
+                        : snprintf(text, size, "%s stream %d", td_device_name(s.device), s.id);
     if (turn > 1)
         snprintf(text + used, size - (size_t)used, " (%d)", turn);
 }
@@ -200,10 +204,12 @@ static void find_lanes(rows *r) {
 static tide_event event_of(const rows *r, const placed *p) {
     static const uint8_t kinds[] = {[TD_ACTIVITY_KERNEL] = TD_EVENT_ACTIVITY,
                                     [TD_ACTIVITY_COPY] = TIDE_EVENT_TRANSFER,
-                                    [TD_ACTIVITY_SET] = TIDE_EVENT_SET};
+                                    [TD_ACTIVITY_SET] = TIDE_EVENT_SET,
+                                    [TD_ACTIVITY_COMPILE] = TIDE_EVENT_COMPILE};
     int64_t launcher = launcher_of(r, p->of);
+    bool device = p->of->kind != TD_ACTIVITY_COMPILE;
     return (tide_event){.name = p->of->name,
-                        .launcher = launcher + 1,
+                        .launcher = device ? launcher + 1 : 0,
                         .bytes = p->of->bytes,
                         .start_ns = p->start,
                         .end_ns = p->end,
@@ -242,6 +248,7 @@ td_status tide_device_log_add(tide_device_log *log, const tide_log_frame *frame,
     rows r = {.log = log, .frame = frame, .out = out};
     out->evicted += log->evicted;
     out->dropped += log->dropped;
+    out->code = log->code;
     r.list = td_malloc((size_t)(log->count + 1) * sizeof *r.list);
     r.first = td_malloc((size_t)(frame->nlanes + 1) * sizeof *r.first);
     bool ok = r.list && r.first;

@@ -31,6 +31,7 @@ struct tide_device_log {
     tide_activity *list;
     int64_t count, room;
     int64_t dropped, evicted;
+    td_code_tally code; /* as it was at the beginning; once closed, what came to it */
     td_map names;
     tide_words *words;
 };

@@ -16,7 +16,8 @@ const char *tide_event_kind_name(int kind) {
         [TIDE_EVENT_OPTIMIZER] = "optimizer", [TIDE_EVENT_DATA] = "data",
         [TIDE_EVENT_COPY] = "copy",           [TIDE_EVENT_COLLECT] = "collector",
         [TIDE_EVENT_RUNTIME] = "runtime",     [TIDE_EVENT_TRANSFER] = "transfer",
-        [TIDE_EVENT_SET] = "memset",          [TD_EVENT_LOAD] = "loading",
+        [TIDE_EVENT_SET] = "memset",          [TIDE_EVENT_COMPILE] = "compile",
+        [TD_EVENT_LOAD] = "loading",
     };
     return names[kind];
 }

@@ -5,6 +5,7 @@
 #define TIDE_PROFILER_EVENT_H
 
 #include "engine/core/observer.h"
+#include "engine/io/code_cache.h"
 
 enum { TIDE_MAX_INPUTS = 16 };
 
@@ -19,6 +20,7 @@ typedef enum tide_event_kind {
     TIDE_EVENT_RUNTIME,               /* of a trace: a call of a device's library */
     TIDE_EVENT_TRANSFER,              /* a device copies, on a row of its own */
     TIDE_EVENT_SET,                   /* a device sets memory to a byte, likewise */
+    TIDE_EVENT_COMPILE,               /* the engine compiles, on a row of its own */
     TIDE_EVENT_KINDS
 } tide_event_kind;
 
@@ -107,6 +109,7 @@ typedef struct tide_recording {
     int64_t untimed;    /* kernels too small for the clock (tide_record_options) */
     int32_t steps;      /* that were marked */
     int32_t steps_lost; /* of these, with the old events */
+    td_code_tally code; /* what became of machine code meanwhile, in the whole process */
     int64_t wall_ns;
     int64_t kept_from_ns; /* when what was kept begins; 0: nothing old was let go */
     tide_track *tracks;   /* by thread - 1; NULL: they have no names */

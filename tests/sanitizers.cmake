@@ -3,7 +3,7 @@
 # TIDE_TEST_ENVIRONMENT: for every test. TIDE_TEST_SLOWDOWN: factor on timeouts. TIDE_TEST_PRELOAD: for
 # programs that aren't ours and load our libraries.
 # A history that a test leaves behind stays in the build folder.
-set(TIDE_TEST_ENVIRONMENT "XDG_STATE_HOME=${PROJECT_BINARY_DIR}/tests/state"
+set(TIDE_TEST_ENVIRONMENT "XDG_STATE_HOME=${PROJECT_BINARY_DIR}/tests/state" TIDE_SCRIPT=now
     "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache") # machine code that is made outlives a run
 set(TIDE_TEST_PRELOAD "")
 set(TIDE_TEST_SLOWDOWN 1)

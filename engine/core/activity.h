@@ -9,7 +9,8 @@
 typedef enum td_activity_kind {
     TD_ACTIVITY_KERNEL,
     TD_ACTIVITY_COPY,
-    TD_ACTIVITY_SET /* of memory to a byte */
+    TD_ACTIVITY_SET,    /* of memory to a byte */
+    TD_ACTIVITY_COMPILE /* by a thread of the engine's own (td_compile_end) */
 } td_activity_kind;
 
 enum { TD_ACTIVITY_OTHERS = 256 }; /* streams from here on are libraries' own */
@@ -54,5 +55,28 @@ const td_activity_source *td_activity_source_of(td_device_type type);
 void td_activity_register(td_device_type type, const td_activity_source *source);
 /* Who is told of sources that appear from now on, on the thread that loads their module. */
 void td_activity_listen(void (*appeared)(td_device_type type));
+
+/* ---- what the engine compiles ----
+ *
+ * On threads of its own: the CPU's source. It costs a load and a branch while nobody records. */
+
+/* The rows that they are shown on: the streams of these activities. */
+typedef enum td_compiler { TD_COMPILER_CODE, TD_COMPILER_GRAPHS, TD_COMPILERS } td_compiler;
+
+/* Who asked for it: noted on the asker's thread. */
+typedef struct td_compile_request {
+    uint32_t thread; /* 0: not known, nobody recorded then */
+    uint64_t at_ns;
+} td_compile_request;
+td_compile_request td_compile_request_now(void);
+
+/* The moment at which something begins; 0: nobody records. */
+uint64_t td_compile_begin(void);
+/* It has been done. "WHAT NAME" is what people read, cut at 200 characters. */
+void td_compile_end(uint64_t began_ns, td_compiler compiler, td_compile_request request,
+                    const char *what, const char *name);
+
+/* When the engine starts: whoever records may ask for the log. */
+void td_compile_log_announce(void);
 
 #endif

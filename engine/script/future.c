@@ -174,9 +174,7 @@ static bool call_thread(bool more) {
 
 /* ---- begin and wait ---- */
 
-/* What a thread's modes are worth to another: casts that are kept, what takes calls and what keeps
- * for backward are the thread's own. */
-static td_modes modes_of_fork(void) {
+td_modes td_fork_modes(void) {
     td_modes modes = td_get_modes();
     modes.uncached = true;
     modes.region = 0;
@@ -193,7 +191,7 @@ td_status td_future_begin(const td_future_work *work, td_value *out) {
     }
     *f = (future){.head.destroy = destroy,
                   .work = *work,
-                  .modes = modes_of_fork(),
+                  .modes = td_fork_modes(),
                   .worker = td_worker_current};
     atomic_init(&f->head.box.refs, 2); /* the caller's and the queue's */
     if (f->worker)

@@ -6,6 +6,7 @@
 #ifndef TD_SCRIPT_FUTURE_H
 #define TD_SCRIPT_FUTURE_H
 
+#include "engine/core/modes.h"
 #include "engine/script/boxes.h"
 
 typedef struct td_future_work {
@@ -17,6 +18,10 @@ typedef struct td_future_work {
 
 /* Begin: *future is the caller's to drop. `work` is stolen. ENOMEM. */
 td_status td_future_begin(const td_future_work *work, td_value *future) TD_MUST_CHECK;
+
+/* This thread's modes as far as they are worth something to another: casts that are kept, what
+ * takes calls and what keeps for backward are the thread's own. */
+td_modes td_fork_modes(void);
 
 /* As td_future_wait of scripted.h says. */
 td_status td_future_wait(td_value future, td_value *out) TD_MUST_CHECK;

@@ -6,6 +6,7 @@
 #include "engine/core/backend.h"
 #include "engine/core/memory.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/script/group_name.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@ enum { MOST_VALUES = 64 };
 
 struct td_script_kernel {
     const td_ir_graph *graph;
+    const char *name; /* for those who record */
     const td_program *program;
     int ninputs, noutputs;
     bool floats; /* all of its inputs and outputs are, as far as types say */
@@ -224,6 +226,7 @@ td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
         return status;
     }
     k->graph = g;
+    k->name = td_script_group_name(g);
     k->ninputs = g->block->ninputs;
     k->noutputs = g->block->noutputs;
     k->floats =
@@ -350,7 +353,7 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
                               .compute = (td_dtype)model->dtype,
                               .nlists = 1,
                               .outs = results};
-    td_lists_run run = {.name = "fused",
+    td_lists_run run = {.name = k->name,
                         .device = device,
                         .n = k->noutputs,
                         .results = results,
@@ -409,7 +412,7 @@ td_status td_script_kernel_run_alike(const td_script_kernel *k, const td_value *
                               .compute = (td_dtype)model->dtype,
                               .nlists = 1,
                               .outs = results};
-    td_lists_run run = {.name = "fused",
+    td_lists_run run = {.name = k->name,
                         .device = td_tensor_device(model),
                         .n = k->noutputs,
                         .results = results,

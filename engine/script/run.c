@@ -6,8 +6,10 @@
  */
 #include "engine/script/run.h"
 
+#include "engine/calls/autocast.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "engine/core/observer.h"
 #include "engine/script/code.h"
 #include "engine/script/future.h"
 #include "engine/script/operands.h"
@@ -79,6 +81,22 @@ static void leave_block(const td_code_block *c, int first, const int *to, frame 
 
 /* ---- operators ---- */
 
+/* In anomaly mode: what is recorded, and what backward of it runs, knows the node's line. */
+static TD_COLD td_status call_placed(const td_ir_node *node, td_call *call) {
+    td_origin origin = {.line = node->place.line};
+    const td_origin *before = td_origin_in_force;
+    const char *file = node->place.file;
+    if (!file)
+        return td_op_call(call);
+    size_t length = strlen(file), most = sizeof origin.source - 1;
+    snprintf(origin.source, sizeof origin.source, "%s%s", length > most ? "..." : "",
+             length > most ? file + length - (most - 3) : file);
+    td_origin_in_force = &origin;
+    td_status status = td_op_call(call);
+    td_origin_in_force = before;
+    return status;
+}
+
 static td_status run_operator(const step *s, frame *f) {
     td_value args[TD_MAX_PARAMS];
     td_argument_room room;
@@ -96,7 +114,8 @@ static td_status run_operator(const step *s, frame *f) {
     td_call call = {.op = op, .args = args, .inplace = inplace, .given = &self, .ngiven = inplace};
     if (inplace && !self)
         return td_fail(TD_ETYPE, "%s: a tensor is written in place", op->name);
-    status = td_op_call(&call);
+    status =
+        TD_UNLIKELY(td_modes_current.anomaly) ? call_placed(s->node, &call) : td_op_call(&call);
     if (TD_UNLIKELY(status))
         return status;
     if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))
@@ -176,6 +195,23 @@ static td_status run_loop(const step *s, frame *f) {
         if (status == TD_OK && TD_UNLIKELY(td_interrupt_requested()))
             status = td_interrupted();
     }
+    return status;
+}
+
+/* The outermost autocast keeps casts of weights to its end. */
+static td_status run_with(const step *s, frame *f) {
+    const td_ir_mode *mode = &s->node->mode;
+    td_modes before = td_get_modes(), modes = td_ir_mode_apply(before, mode);
+    uint32_t region = 0;
+    if (mode->kind == TD_IR_AUTOCAST && !td_autocast_region_holds(before.region))
+        modes.region = region = td_autocast_region_begin();
+    td_set_modes(modes);
+    td_status status = run_block(&s->blocks[0], f);
+    td_set_modes(before);
+    if (region)
+        td_autocast_region_end(region);
+    if (status == TD_OK)
+        leave_block(&s->blocks[0], 0, s->outputs, f);
     return status;
 }
 
@@ -352,7 +388,8 @@ td_step_fn td_step_of_kind(td_ir_kind kind) {
         [TD_IR_SCALAR] = run_scalar,       [TD_IR_TUPLE_INDEX] = run_tuple_index,
         [TD_IR_CAST] = run_cast,           [TD_IR_RAISE] = run_raise,
         [TD_IR_PRINT] = run_print,         [TD_IR_CALL] = run_call,
-        [TD_IR_FORK] = run_fork,           [TD_IR_HOST_CALL] = run_host_call};
+        [TD_IR_FORK] = run_fork,           [TD_IR_HOST_CALL] = run_host_call,
+        [TD_IR_WITH] = run_with};
     return steps[kind] ? steps[kind] : run_unknown;
 }
 

@@ -10,8 +10,12 @@
 #include "engine/core/default_dtype.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
+#include "engine/core/observer.h"
+#include "engine/script/kept_inputs.h"
 #include "engine/script/special.h"
 
+#include <limits.h>
+#include <stddef.h>
 #include <string.h>
 #include <time.h>
 
@@ -53,19 +57,22 @@ static td_special *find(const td_scripted *f, uint64_t modes, const td_value *in
 
 /* ---- making one ---- */
 
-/* Of inputs of the same kinds and other sizes: what differs is not known any more. */
-static td_special *find_narrower(const td_scripted *f, td_special *wanted) {
+/* Of inputs of the same kinds, whatever their sizes. */
+static td_special *find_alike(const td_scripted *f, const td_special *wanted) {
     td_special *s = atomic_load_explicit(&f->first, memory_order_relaxed);
-    for (; s; s = atomic_load_explicit(&s->next, memory_order_relaxed)) {
-        if (s->modes != wanted->modes ||
-            memcmp(s->keys, wanted->keys, sizeof *s->keys * (size_t)f->nlooks) != 0)
-            continue;
-        for (int k = 0; k < s->nsizes; k++)
-            if (s->sizes[k] != wanted->sizes[k])
-                wanted->sizes[k] = TD_IR_UNKNOWN;
-        return s;
-    }
-    return NULL;
+    while (s && (s->modes != wanted->modes ||
+                 memcmp(s->keys, wanted->keys, sizeof *s->keys * (size_t)f->nlooks) != 0))
+        s = atomic_load_explicit(&s->next, memory_order_relaxed);
+    return s;
+}
+
+/* The same; what differs is not known any more. */
+static td_special *find_narrower(const td_scripted *f, td_special *wanted) {
+    td_special *s = find_alike(f, wanted);
+    for (int k = 0; s && k < s->nsizes; k++)
+        if (s->sizes[k] != wanted->sizes[k])
+            wanted->sizes[k] = TD_IR_UNKNOWN;
+    return s;
 }
 
 static int64_t clock_ns(void) {
@@ -94,30 +101,112 @@ static void publish(td_scripted *f, td_special *s, td_special *narrower) {
     narrower->replaced = true;
 }
 
+/* Under the lock: one without a script; and which it is to replace. *out stays NULL where there are
+ * as many as there may be. */
+static td_status begin(td_scripted *f, uint64_t modes, const td_value *inputs, td_special **out,
+                       td_special **narrower) {
+    *out = td_special_new(f, modes, inputs);
+    if (!*out)
+        return td_fail(TD_ENOMEM, "out of memory for a function");
+    *narrower = find_narrower(f, *out);
+    if (!*narrower && f->nspecials == TD_SCRIPTED_MOST) {
+        f->full = true;
+        td_special_free(*out);
+        *out = NULL;
+    }
+    return TD_OK;
+}
+
+static td_status rewrite(const td_scripted *f, td_special *s, const td_value *inputs) {
+    int64_t began = clock_ns();
+    td_status status = td_special_rewrite(f, s, inputs);
+    s->ns = clock_ns() - began;
+    return status;
+}
+
 /* Under the lock. *out stays NULL where there are as many as there may be. */
 static td_status make(td_scripted *f, uint64_t modes, const td_value *inputs, td_special **out) {
+    td_special *s, *narrower;
     *out = find(f, modes, inputs);
     if (*out)
         return TD_OK;
-    int64_t began = clock_ns();
-    td_special *s = td_special_new(f, modes, inputs);
-    if (!s)
-        return td_fail(TD_ENOMEM, "out of memory for a function");
-    td_special *narrower = find_narrower(f, s);
-    if (!narrower && f->nspecials == TD_SCRIPTED_MOST) {
-        f->full = true;
-        td_special_free(s);
-        return TD_OK;
-    }
-    td_status status = td_special_rewrite(f, s, inputs);
+    td_status status = begin(f, modes, inputs, &s, &narrower);
+    if (status || !s)
+        return status;
+    td_loading loading;
+    td_loading_begin(&loading, "specialise a function");
+    status = rewrite(f, s, inputs);
+    td_loading_end(&loading);
     if (status) {
         td_special_free(s);
         return status;
     }
-    s->ns = clock_ns() - began;
     publish(f, s, narrower);
     *out = s;
     return TD_OK;
+}
+
+/* ---- making one on another thread ---- */
+
+static td_scripted *of_job(td_later_job *job) {
+    return (td_scripted *)(void *)((char *)job - offsetof(td_scripted, pending.job));
+}
+
+static void make_pending(td_later_job *job) {
+    td_scripted *f = of_job(job);
+    uint64_t began = td_compile_begin();
+    td_script_release(f->pending.special->script); /* of an attempt before a fork */
+    f->pending.special->script = NULL;
+    f->pending.status = rewrite(f, f->pending.special, f->pending.inputs);
+    td_compile_end(began, TD_COMPILER_GRAPHS, job->request, "specialise", f->name);
+}
+
+/* Under the lock, or as the last who has the function. */
+static void clear_pending(td_scripted *f) {
+    td_special_free(f->pending.special);
+    td_kept_inputs_free(f->graph->block->ninputs, f->pending.inputs);
+    f->pending.special = NULL;
+    f->pending.inputs = NULL;
+    atomic_store_explicit(&f->pending.there, false, memory_order_release);
+}
+
+/* Unless somebody who would not wait has made one meanwhile. */
+static void give_pending(td_later_job *job) {
+    td_scripted *f = of_job(job);
+    pthread_mutex_lock(&f->making);
+    bool wanted = find_alike(f, f->pending.special) == f->pending.narrower;
+    if (f->pending.status == TD_OK && wanted) {
+        publish(f, f->pending.special, f->pending.narrower);
+        f->pending.special = NULL;
+    }
+    clear_pending(f);
+    pthread_mutex_unlock(&f->making);
+}
+
+/* Have one made; until it is there the graph runs as it was written. One at a time. */
+static td_status make_later(td_scripted *f, uint64_t modes, const td_value *inputs) {
+    td_status status = TD_OK;
+    bool mine = false;
+    if (atomic_load_explicit(&f->pending.there, memory_order_acquire))
+        return TD_OK;
+    pthread_mutex_lock(&f->making);
+    if (!find(f, modes, inputs) && !atomic_load(&f->pending.there)) {
+        status = begin(f, modes, inputs, &f->pending.special, &f->pending.narrower);
+        mine = status == TD_OK && f->pending.special;
+        if (mine)
+            status = td_kept_inputs_new(f->graph->block->ninputs, inputs, &f->pending.inputs);
+        atomic_store(&f->pending.there, mine);
+        if (status)
+            clear_pending(f);
+    }
+    pthread_mutex_unlock(&f->making);
+    mine &= status == TD_OK;
+    if (mine && !td_later_begin(&f->pending.job)) {
+        pthread_mutex_lock(&f->making);
+        clear_pending(f);
+        pthread_mutex_unlock(&f->making);
+    }
+    return status;
 }
 
 /* Are the inputs such as the graph takes? Only these are worth a specialisation. */
@@ -143,22 +232,73 @@ static td_status make_locked(td_scripted *f, uint64_t modes, const td_value *inp
     return status;
 }
 
-/* The script that these inputs run: borrowed from the function. */
-static inline td_status choose(td_scripted *f, const td_value *inputs, const td_script **out) {
+/* *out is NULL where it is made on another thread, or there are as many as there may be. */
+static td_status make_or_ask(td_scripted *f, uint64_t modes, const td_value *inputs,
+                             td_special **out) {
+    if (!td_later_wanted(f->work))
+        return make_locked(f, modes, inputs, out);
+    td_status status = check_inputs(f, inputs);
+    return status ? status : make_later(f, modes, inputs);
+}
+
+/* ---- calls that are timed ---- */
+
+enum {
+    WRITTEN_FROM = 1, /* these calls of a specialisation run the graph as it was written, timed, */
+    WRITTEN_TO = 3,
+    TIMED_TO = 16, /* further ones up to here are timed, */
+    OFTEN = 256    /* and later one of so many, when machine code may have come */
+};
+
+/* Where the time of a specialisation's n-th call goes, and what it runs. Nothing is timed where
+ * everything is made at once (TIDE_SCRIPT=now), so that what runs is always the same. */
+static __attribute__((cold, noinline)) atomic_llong *
+pick_timed(const td_scripted *f, td_special *s, long long n, const td_script **out) {
+    if (s->failed || n < WRITTEN_FROM || !td_later_wanted(INT_MAX))
+        return NULL;
+    if (n > WRITTEN_TO)
+        return &s->least_ns[1];
+    *out = f->plain;
+    return &s->least_ns[0];
+}
+
+static __attribute__((cold, noinline)) td_status run_timed(const td_script *script,
+                                                           td_shared_host *host,
+                                                           const td_value *inputs,
+                                                           td_value *outputs, atomic_llong *least) {
+    int64_t began = clock_ns();
+    td_status status = td_script_run_with(script, host, inputs, outputs);
+    long long took = clock_ns() - began, before = atomic_load(least);
+    while (status == TD_OK && (!before || took < before) &&
+           !atomic_compare_exchange_weak(least, &before, took)) {
+    }
+    return status;
+}
+
+/* The script that these inputs run: borrowed from the function. *least, which is NULL before, is
+ * where its time is noted. */
+static inline td_status choose(td_scripted *f, const td_value *inputs, const td_script **out,
+                               atomic_llong **least) {
     td_special *s = NULL;
     *out = f->plain;
-    if (TD_UNLIKELY(td_modes_current.dispatcher ||
-                    atomic_load_explicit(&f->eager, memory_order_relaxed))) {
+    if (TD_UNLIKELY(td_modes_current.dispatcher || td_modes_current.anomaly ||
+                    atomic_load_explicit(&f->eager, memory_order_relaxed) ||
+                    (td_gradients_are_made(f->gradients) && td_is_recording()))) {
         atomic_fetch_add_explicit(&f->plain_calls, 1, memory_order_relaxed);
         return TD_OK;
     }
     uint64_t modes = modes_now();
     s = find(f, modes, inputs);
-    td_status status = TD_LIKELY(s) ? TD_OK : make_locked(f, modes, inputs, &s);
+    td_status status = TD_LIKELY(s) ? TD_OK : make_or_ask(f, modes, inputs, &s);
     if (TD_UNLIKELY(status))
         return status;
-    atomic_fetch_add_explicit(s ? &s->calls : &f->plain_calls, 1, memory_order_relaxed);
-    *out = s ? s->script : f->plain;
+    long long n =
+        atomic_fetch_add_explicit(s ? &s->calls : &f->plain_calls, 1, memory_order_relaxed);
+    if (TD_UNLIKELY(!s))
+        return TD_OK;
+    *out = s->script;
+    if (TD_UNLIKELY(n < TIMED_TO || n % OFTEN == 0))
+        *least = pick_timed(f, s, n, out);
     return TD_OK;
 }
 
@@ -199,7 +339,10 @@ td_status td_scripted_new(td_ir_graph *g, const char *name, td_scripted **out) {
             f->looks[f->nlooks++] = k;
     }
     f->has_tensors = has_tensors(g->block);
-    status = td_gradients_new(f->plain, &f->gradients);
+    f->work = td_later_work(g->block);
+    f->pending.job.make = make_pending;
+    f->pending.job.give = give_pending;
+    status = td_gradients_new(f->plain, f->name, &f->gradients);
     if (status) {
         td_scripted_release(f);
         return status;
@@ -217,6 +360,9 @@ td_scripted *td_scripted_retain(td_scripted *f) {
 void td_scripted_release(td_scripted *f) {
     if (!f || !td_was_last(&f->refs))
         return;
+    td_later_cancel(&f->pending.job);
+    if (f->graph)
+        clear_pending(f);
     for (td_special *s = f->made, *before; s; s = before) {
         before = s->made;
         td_special_free(s);
@@ -264,19 +410,23 @@ void td_scripted_set_eager(td_scripted *f, bool eager) {
 static td_status call_recorded(td_scripted *f, const td_value *inputs, td_value *outputs,
                                bool *taken) {
     *taken = false;
-    if (!td_is_recording() || atomic_load_explicit(&f->eager, memory_order_relaxed))
+    if (!td_is_recording() || td_modes_current.anomaly ||
+        atomic_load_explicit(&f->eager, memory_order_relaxed))
         return TD_OK;
     return td_gradients_call(f->gradients, inputs, outputs, taken);
 }
 
 td_status td_scripted_call(td_scripted *f, const td_value *inputs, td_value *outputs) {
     const td_script *script;
+    atomic_llong *least = NULL;
     bool taken;
     td_status status = call_recorded(f, inputs, outputs, &taken);
     if (status == TD_OK && taken)
         return TD_OK;
     if (status == TD_OK)
-        status = choose(f, inputs, &script);
+        status = choose(f, inputs, &script, &least);
+    if (TD_UNLIKELY(status == TD_OK && least))
+        return run_timed(script, f->host, inputs, outputs, least);
     if (TD_LIKELY(status == TD_OK))
         return td_script_run_with(script, f->host, inputs, outputs);
     for (int k = 0; k < f->graph->block->noutputs; k++)
@@ -286,7 +436,8 @@ td_status td_scripted_call(td_scripted *f, const td_value *inputs, td_value *out
 
 td_status td_scripted_fork(td_scripted *f, const td_value *inputs, td_value *future) {
     const td_script *script;
-    td_status status = choose(f, inputs, &script);
+    atomic_llong *least = NULL;
+    td_status status = choose(f, inputs, &script, &least);
     return status ? status : td_script_fork(script, f->host, inputs, future);
 }
 

@@ -62,7 +62,7 @@ td_status td_scripted_graph_for(td_scripted *f, const td_value *inputs,
                                 td_ir_graph **out) TD_MUST_CHECK;
 
 /* What a text has of each specialisation, a line for each: what its inputs are, in what it differs
- * from the one before, how often it was called and the nanoseconds that it took to make; and
+ * from the one before, how often it was called, what it took to make and has saved; and
  * whether the limit was reached. From td_malloc; NULL: out of memory. */
 char *td_scripted_why(td_scripted *f);
 /* The same as numbers: how many were made, those that a more general one replaced included; the

@@ -4,6 +4,7 @@
 
 #include "engine/autograd/autograd.h"
 #include "engine/script/gradients.h"
+#include "engine/script/later.h"
 #include "engine/script/run.h"
 #include "engine/script/scripted.h"
 
@@ -20,6 +21,8 @@ struct td_special {
     int nsizes;
     int64_t ns;
     atomic_llong calls;
+    atomic_llong
+        least_ns[2]; /* that a call took which was timed: as written, and rewritten; 0: none */
     bool replaced, failed; /* failed: the graph could not be rewritten, and runs as written */
 };
 
@@ -38,6 +41,14 @@ struct td_scripted {
     td_special *made;
     int nspecials; /* that are not replaced */
     bool full;     /* more were wanted than there may be */
+    int work;      /* that the passes have with the graph (later.h) */
+    struct {       /* the one that is being made on another thread */
+        td_later_job job;
+        atomic_bool there; /* set under the lock */
+        td_special *special, *narrower;
+        td_value *inputs; /* like those that it is for */
+        td_status status;
+    } pending;
     atomic_llong plain_calls;
 };
 

@@ -31,6 +31,10 @@ local PAGES = {
         "Each call of a chain reads and writes all of the memory. Operators that are the whole chain make one pass: addcmul, addcdiv, lerp, "
         .. "silu, gelu, softmax, log_softmax, logsumexp, layer_norm, mse_loss. Where none does, write in place: x:mul(a):add_(b):relu_().",
         "local y = x * tide.sigmoid(x)", "local y = tide.silu(x)" },
+    script = { "Pointwise operators that follow one another, again and again.",
+        "Each call costs its dispatch, and a pass over memory. tide.jit.script makes a graph of a function, in which such operators are "
+        .. "one kernel; results are the same bits. Make it once, in front of the loop, and call it as the function.",
+        "for … do y = (x * a + b):tanh() * c end", "local f = tide.jit.script(function(x, a, b, c) return (x * a + b):tanh() * c end); for … do y = f(x, a, b, c) end" },
     no_grad = { "A graph recorded for nothing.",
         "Calls on tensors that require grad record a graph and keep what it needs. Where no backward comes (validation, updates by hand), "
         .. "run them within no_grad. A loss that is summed with its history keeps the graphs of all steps.",

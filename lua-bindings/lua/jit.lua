@@ -92,6 +92,12 @@ jit.load = declare("load(str path) -> ScriptFunction",
         return document(f)
     end)
 
+jit.cache = declare("cache(*, bool clear=false) -> any",
+    "Machine code of fused kernels: a table of path (the folder that keeps it from process to process), entries, bytes, bound (bytes "
+    .. "that are kept at most) and of this process compiled, loaded (hits: read from the folder), refused, runs (calls that code "
+    .. "answered) and ms (of compiling and reading, on a thread of its own). clear removes the files; what is in use stays.",
+    function(clear) return tide._require("jit.cache").look(clear) end)
+
 -- ---- on other threads ----
 
 jit.fork = declare("fork(ScriptFunction f, ...) -> Future",

@@ -58,6 +58,8 @@ void tide_set_script_functions(lua_State *L);
 /* script_passes.c. passes(f, ...) */
 int tide_script_passes(lua_State *L);
 int tide_script_memory(lua_State *L);
+/* script_cache.c. code_cache(clear) */
+int tide_script_code_cache(lua_State *L);
 int tide_script_bisect(lua_State *L);
 int tide_script_operators(lua_State *L);
 /* script_trace.c. trace(fn, inputs, names, notes, name) */

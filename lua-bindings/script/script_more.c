@@ -216,6 +216,7 @@ void tide_set_script_functions(lua_State *L) {
         {"memory", tide_script_memory},
         {"bisect", tide_script_bisect},
         {"operators", tide_script_operators},
+        {"code_cache", tide_script_code_cache},
         {"save", save},
         {"load", load},
         {"fork", fork_call},

@@ -148,8 +148,9 @@ function bench.turn(name, run)
     end
 end
 
--- A case whose operands are made where it is chosen alone: make() returns its function, and a function for what is
--- compared with PyTorch's where that is another than what the first call returns. options.note: text;
+-- A case whose operands are made where it is chosen alone: make(more) returns its function, and a function for what is
+-- compared with PyTorch's where that is another than what the first call returns; integers that it puts into the table
+-- `more` are told with the case. options.note: text;
 -- options.threads: set for this case alone; options.tolerance: how far the results may be apart, of their size.
 function bench.made(name, make, options)
     if not bench.chosen(name) then
@@ -159,9 +160,13 @@ function bench.made(name, make, options)
     local before = tide.get_num_threads()
     tide.set_num_threads(options.threads or before)
     bench.seed(0)
-    local fn, result = make()
+    local more = {}
+    local fn, result = make(more)
     result = (result or fn)()
     local facts = (', "note": "%s"%s'):format(options.note or "", result and digest(result, options.tolerance) or "")
+    for key, value in pairs(more) do
+        facts = facts .. (', "%s": %d'):format(key, value)
+    end
     result = nil
     collectgarbage() -- what making left is not the case's
     local loops, batches

@@ -9,6 +9,7 @@
  */
 #include "engine/cpu/code/code.h"
 
+#include "engine/core/activity.h"
 #include "engine/core/memory.h"
 #include "engine/core/signals.h"
 #include "engine/core/version.h"
@@ -21,6 +22,7 @@
 #include "engine/io/code_cache.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -43,7 +45,8 @@ typedef struct entry {
     atomic_int state;
     atomic_llong work; /* that the program did, in additions of an element */
     td_code code;
-    struct entry *next; /* of those that wait */
+    td_compile_request request; /* that made it wait */
+    struct entry *next;         /* of those that wait */
 } entry;
 
 static _Atomic(entry *) slots[SLOTS];
@@ -219,13 +222,26 @@ static void publish(entry *e, bool made) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Tell who records that it has been made or refused: "mul mul add". */
+static void log_made(const entry *e, uint64_t began_ns, const char *what) {
+    char name[200] = "";
+    size_t used = 0;
+    const td_program *p = e->form.program;
+    for (int s = 0; s < p->nsteps && used < sizeof name && began_ns; s++)
+        used += (size_t)snprintf(name + used, sizeof name - used, "%s%s", s ? " " : "",
+                                 td_primitive_name((td_primitive)p->steps[s].primitive));
+    td_compile_end(began_ns, TD_COMPILER_CODE, e->request, what, name);
+}
+
 /* Without the lock. Code is used before it is kept. */
 static void make(entry *e) {
     const long long began = microseconds();
+    const uint64_t began_ns = td_compile_begin();
     td_code_text text;
     void *read = NULL;
     size_t n = 0;
     if (td_code_write(&e->form, isa(), &text) || !text.text) {
+        log_made(e, began_ns, "refuse code of");
         refuse(e);
         publish(e, false);
         return;
@@ -235,6 +251,7 @@ static void make(entry *e) {
     bool loaded = td_code_cache_read("cpu", key, &read, &n);
     kept *k = loaded ? read : compile(&text, &n);
     bool made = k && map_code(&e->code, &e->form, k, n);
+    log_made(e, began_ns, !made ? "refuse code of" : loaded ? "read code of" : "compile code of");
     if (made)
         atomic_fetch_add(loaded ? &td_code_counts.loaded : &td_code_counts.compiled, 1);
     else
@@ -439,6 +456,7 @@ static void queue(entry *e) {
     if (atomic_load(&e->state) != COUNTED || !has_maker())
         return;
     atomic_store(&e->state, WAITING);
+    e->request = td_compile_request_now();
     e->next = NULL;
     *last = e;
     last = &e->next;

@@ -71,6 +71,7 @@ td_ir_node *td_copier_copy(td_copier *c, td_ir_block *block, const td_ir_node *n
     copy->op = node->op;
     copy->scalar = node->scalar;
     copy->id = node->id;
+    copy->mode = node->mode;
     copy->subgraph = /* its own graph a graph does not hold */
         node->subgraph == g ? g : td_ir_graph_retain(node->subgraph);
     copy->place = node->place;
@@ -101,6 +102,7 @@ td_ir_graph *td_ir_graph_copy(const td_ir_graph *g) {
     if (!c.graph)
         return NULL;
     const td_ir_block *from = g->block;
+    c.graph->fits = g->fits;
     td_ir_value **outputs = td_ir_alloc(c.graph, sizeof *outputs * (size_t)(from->noutputs + 1));
     for (int k = 0; outputs && k < from->ninputs; k++)
         td_copier_set(&c, from->inputs[k],

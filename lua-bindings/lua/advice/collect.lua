@@ -5,7 +5,7 @@
 -- that it is about), text, fix, gain (`least`: another bound than usual) and measured. It asks for little: `add` leaves out what is not worth a line.
 local tide = ...
 
-local KINDS = { "foreach", "batch", "elementwise_loop", "sync", "layout", "cast", "fuse", "no_grad", "hoist", "grow", "allocate",
+local KINDS = { "foreach", "batch", "elementwise_loop", "sync", "layout", "cast", "fuse", "script", "no_grad", "hoist", "grow", "allocate",
     "small_batch", "chain_order", "precision", "threads", "data", "gc", "scalar", "optimizer" }
 local LEAST_SHARE, LEAST_GAIN, MOST_GAIN = 0.05, 1.15, 1000
 

@@ -10,7 +10,7 @@ local folder = os.getenv("TIDE_SOURCE") .. "/notebooks/advice/"
 -- A part of the line that each slow program's advice is about.
 local LINES = {
     foreach = "params[k]:add_", batch = "points[j]", elementwise_loop = "k", sync = "x[mask]", layout = "contiguous()",
-    cast = "pixels:to(", fuse = "(goal - x)", no_grad = "model(x)", hoist = "tide.cdist", grow = "tide.cat", allocate = "x * 0.99",
+    cast = "pixels:to(", fuse = "(goal - x)", script = "(x - k)", no_grad = "model(x)", hoist = "tide.cdist", grow = "tide.cat", allocate = "x * 0.99",
     small_batch = "weight:mv", chain_order = "a:mm(b)", precision = "x:mm(weight)", threads = "tide.sin", data = "read_csv",
     gc = "collectgarbage()", scalar = "rate", optimizer = "p:sub_",
 }

@@ -428,6 +428,118 @@ TEST(no_grad_and_autocast_in_a_traced_function_keep_their_meaning) {
     drop(2, x);
 }
 
+/* ---- modes of blocks ---- */
+
+/* clang-format off */
+static const char *const blocks[] = {
+    "graph(%x : Tensor, %y : Tensor):\n"
+    "  %a : Tensor = aten::mul(%x, %y)\n"
+    "  %t : Tensor, %v : Tensor = prim::With[mode=\"no_grad\"]()\n"
+    "    block0():\n"
+    "      %b : Tensor = aten::tanh(%a)\n"
+    "      %r : Tensor = prim::With[mode=\"enable_grad\"]()\n"
+    "        block0():\n"
+    "          %c : Tensor = aten::exp(%a)\n"
+    "          -> (%c)\n"
+    "      %d : Tensor = aten::mul(%b, %r)\n"
+    "      -> (%d, %r)\n"
+    "  %e : Tensor = aten::mul(%t, %x)\n"
+    "  %f : Tensor = aten::mul(%e, %v)\n"
+    "  return (%f)\n",
+    /* the weight %y is cast once for the region: its gradients are added up in bfloat16 */
+    "graph(%x : Tensor, %y : Tensor):\n"
+    "  %t : Tensor, %u : Tensor = prim::With[mode=\"autocast\"]()\n"
+    "    block0():\n"
+    "      %b : Tensor = aten::matmul(%x, %y)\n"
+    "      %c : Tensor = aten::matmul(%b, %y)\n"
+    "      %d : Tensor = prim::With[mode=\"autocast\", enabled=0]()\n"
+    "        block0():\n"
+    "          %m : Tensor = aten::matmul(%x, %y)\n"
+    "          -> (%m)\n"
+    "      %f : Tensor = aten::matmul(%c, %y)\n"
+    "      -> (%f, %d)\n"
+    "  %e : Tensor = aten::mul(%t, %u)\n"
+    "  %k : Tensor = aten::matmul(%x, %y)\n"
+    "  %g : Tensor = aten::add(%e, %k, %one)\n"
+    "  return (%g)\n",
+    "graph(%x : Tensor, %y : Tensor):\n"
+    "  %n : int = prim::Constant[value=3]()\n"
+    "  %z : Tensor = prim::Loop(%n, %yes, %x)\n"
+    "    block0(%k : int, %a : Tensor):\n"
+    "      %s : Tensor = prim::With[mode=\"no_grad\"]()\n"
+    "        block0():\n"
+    "          %b : Tensor = aten::mul(%a, %y)\n"
+    "          -> (%b)\n"
+    "      %t : Tensor = prim::With[mode=\"autocast\", dtype=\"float16\", cached=0]()\n"
+    "        block0():\n"
+    "          %c : Tensor = aten::matmul(%a, %y)\n"
+    "          -> (%c)\n"
+    "      %d : Tensor = aten::mul(%s, %t)\n"
+    "      -> (%yes, %d)\n"
+    "  return (%z)\n"};
+/* clang-format on */
+enum { BLOCKS = sizeof blocks / sizeof *blocks };
+
+TEST(modes_of_blocks_hold_in_gradients) {
+    static const int64_t square[3] = {4, 4};
+    for (int b = 0; b < BLOCKS; b++) {
+        td_tensor *x[2] = {make(TD_F32, square), make(TD_F32, square)};
+        td_tensor *grads[2][2] = {{NULL}};
+        td_script *s = script_of(blocks[b]);
+        td_modes before = td_get_modes();
+        for (int k = 0; k < 2; k++)
+            CHECK_INT(td_set_requires_grad(x[k], true), TD_OK);
+        td_gradient *d = s ? derive(s, 2, x) : NULL;
+        REQUIRE(d != NULL);
+        for (int way = 0; way < 2; way++)
+            CHECK_INT(gradients(s, way ? d : NULL, 2, x, -1, false, grads[way]), TD_OK);
+        for (int k = 0; k < 2; k++)
+            if (!grads[0][k] || !same_bits(grads[0][k], grads[1][k]))
+                check_fail(__FILE__, __LINE__, "graph %d: gradient %d: other bits", b, k);
+        td_modes after = td_get_modes();
+        CHECK(!memcmp(&before, &after, sizeof before));
+        drop(2, grads[0]);
+        drop(2, grads[1]);
+        td_gradient_release(d);
+        td_script_release(s);
+        drop(2, x);
+    }
+}
+
+TEST(a_failure_in_a_block_leaves_its_mode) {
+    static const int64_t square[3] = {4, 4}, other[3] = {3, 3};
+    td_tensor *x[2] = {make(TD_F32, square), make(TD_F32, other)}, *out[MOST] = {NULL};
+    td_script *s = script_of(blocks[1]);
+    REQUIRE(s != NULL && x[0] && x[1]);
+    td_modes before = td_get_modes();
+    CHECK(call(s, NULL, 2, x, out) != TD_OK);
+    td_modes after = td_get_modes();
+    CHECK(!memcmp(&before, &after, sizeof before));
+    td_script_release(s);
+    drop(2, x);
+}
+
+TEST(what_a_block_makes_under_inference_is_recorded_by_nobody) {
+    static const char text[] = "graph(%x : Tensor, %y : Tensor):\n"
+                               "  %t : Tensor = prim::With[mode=\"inference_mode\"]()\n"
+                               "    block0():\n"
+                               "      %b : Tensor = aten::mul(%x, %y)\n"
+                               "      -> (%b)\n"
+                               "  return (%t)\n";
+    td_tensor *x[2] = {make(TD_F32, shape), make(TD_F32, shape)}, *out[MOST] = {NULL};
+    td_script *s = script_of(text);
+    REQUIRE(s != NULL && td_set_requires_grad(x[0], true) == TD_OK);
+    CHECK_INT(call(s, NULL, 2, x, out), TD_OK);
+    CHECK(out[0] && !out[0]->requires_grad && out[0]->storage->inference);
+    td_value inputs[2] = {TD_T(x[0]), TD_T(x[1])};
+    td_gradient *d = NULL;
+    CHECK_INT(td_gradient_new(s, inputs, &d), TD_EVALUE);
+    CHECK_CONTAINS(td_error_message(), "inference_mode");
+    drop(1, out);
+    td_script_release(s);
+    drop(2, x);
+}
+
 /* ---- where there is none ---- */
 
 static void check_refused(const char *text, const char *why) {
@@ -517,6 +629,32 @@ TEST(an_anomaly_is_found_behind_the_graph) {
     strike_scene(&c);
 }
 
+TEST(calls_of_backward_have_the_place_of_the_forward_call) {
+    static const char text[] = "graph(%x : Tensor, %y : Tensor):\n"
+                               "  %a : Tensor = aten::mul(%x, %y) # cell.lua:3:5\n"
+                               "  %b : Tensor = aten::matmul(%a, %y) # cell.lua:4\n"
+                               "  return (%b)\n";
+    static const int64_t square[3] = {4, 4};
+    td_tensor *x[2] = {make(TD_F64, square), make(TD_F64, square)};
+    td_script *s = script_of(text);
+    REQUIRE(s && td_set_requires_grad(x[0], true) == TD_OK);
+    td_gradient *d = derive(s, 2, x);
+    REQUIRE(d != NULL);
+    int places[2] = {0};
+    const td_ir_graph *g = td_gradient_backward(d);
+    for (const td_ir_node *node = g->block->first; node; node = node->next)
+        if (node->op) {
+            int line = node->op == TD_OP(mul) ? 3 : 4;
+            CHECK_STR(node->place.file, "cell.lua");
+            CHECK_INT(node->place.line, line);
+            places[line - 3]++;
+        }
+    CHECK(places[0] && places[1]);
+    td_gradient_release(d);
+    td_script_release(s);
+    drop(2, x);
+}
+
 /* ---- threads ---- */
 
 static void *run_often(void *ctx) {
@@ -568,26 +706,45 @@ static bool is_taken(td_gradients *all, td_tensor *const *x) {
     return taken;
 }
 
-TEST(sizes_that_change_with_every_call_are_derived_when_they_come_again) {
+TEST(sizes_that_change_with_every_call_have_one_gradient) {
     scene c;
     char why[200];
     td_gradients *all = NULL;
     REQUIRE(set_scene(&c, tanh_text));
-    REQUIRE(td_gradients_new(c.s, &all) == TD_OK);
+    REQUIRE(td_gradients_new(c.s, "scene", &all) == TD_OK);
     CHECK(is_taken(all, c.x)); /* the first at once */
     for (int round = 0; round < 3; round++)
         for (int64_t n = 1; n <= TD_GRADIENTS_MOST; n++) {
             int64_t sizes[3] = {n, 5};
             td_tensor *x[2] = {make(TD_F64, sizes), make(TD_F64, sizes)};
-            CHECK_INT(td_set_requires_grad(x[0], true), TD_OK);
-            CHECK_INT(is_taken(all, x), round > 0 && n < TD_GRADIENTS_MOST);
+            for (int k = 0; k < 2; k++)
+                CHECK_INT(td_set_requires_grad(x[k], true), TD_OK);
+            CHECK_INT(is_taken(all, x), round > 0 || n > 1); /* 1 is a size of its own */
             drop(2, x);
         }
-    CHECK_INT(td_gradients_count(all), TD_GRADIENTS_MOST);
+    CHECK_INT(td_gradients_count(all), 3);
+    CHECK(td_gradient_is_sized(td_gradients_get(all, 1)));
     CHECK_STR(td_gradients_why(all, why, sizeof why), "");
     bool before = td_set_grad_enabled(false);
     CHECK(!is_taken(all, c.x));
     td_set_grad_enabled(before);
+    td_gradients_free(all);
+    strike_scene(&c);
+}
+
+TEST(dtypes_that_change_are_derived_when_they_come_again) {
+    scene c;
+    td_gradients *all = NULL;
+    REQUIRE(set_scene(&c, tanh_text));
+    REQUIRE(td_gradients_new(c.s, "scene", &all) == TD_OK);
+    CHECK(is_taken(all, c.x));
+    for (int round = 0; round < 3; round++) {
+        td_tensor *x[2] = {make(TD_F32, shape), make(TD_F32, shape)};
+        CHECK_INT(td_set_requires_grad(x[0], true), TD_OK);
+        CHECK_INT(is_taken(all, x), round > 0);
+        drop(2, x);
+    }
+    CHECK_INT(td_gradients_count(all), 2);
     td_gradients_free(all);
     strike_scene(&c);
 }
@@ -598,7 +755,7 @@ TEST(a_graph_without_a_gradient_is_asked_once) {
                               "  return (%a)\n")};
     char why[200];
     td_gradients *all = NULL;
-    REQUIRE(c.s != NULL && td_gradients_new(c.s, &all) == TD_OK);
+    REQUIRE(c.s != NULL && td_gradients_new(c.s, "scene", &all) == TD_OK);
     c.x[0] = make(TD_F64, shape);
     REQUIRE(TD_APPLY(&c.x[1], gt, TD_T(c.x[0]), TD_F(1)) == TD_OK);
     CHECK_INT(td_set_requires_grad(c.x[0], true), TD_OK);
@@ -625,11 +782,16 @@ int main(void) {
     RUN(gradients_reach_tensors_that_the_graph_holds);
     RUN(integers_pass_and_outputs_without_a_gradient_have_none);
     RUN(no_grad_and_autocast_in_a_traced_function_keep_their_meaning);
+    RUN(modes_of_blocks_hold_in_gradients);
+    RUN(a_failure_in_a_block_leaves_its_mode);
+    RUN(what_a_block_makes_under_inference_is_recorded_by_nobody);
     RUN(graphs_without_a_gradient_say_why);
     RUN(a_gradient_is_for_inputs_like_those_it_was_derived_for);
     RUN(an_anomaly_is_found_behind_the_graph);
+    RUN(calls_of_backward_have_the_place_of_the_forward_call);
     RUN(several_threads_use_one_gradient);
-    RUN(sizes_that_change_with_every_call_are_derived_when_they_come_again);
+    RUN(sizes_that_change_with_every_call_have_one_gradient);
+    RUN(dtypes_that_change_are_derived_when_they_come_again);
     RUN(a_graph_without_a_gradient_is_asked_once);
     return check_finish();
 }
