@@ -380,16 +380,23 @@ static td_status run_unknown(const step *s, frame *f) {
 }
 
 td_step_fn td_step_of_kind(td_ir_kind kind) {
-    static const td_step_fn steps[TD_IR_KINDS] = {
-        [TD_IR_OPERATOR] = run_operator,   [TD_IR_IF] = run_if,
-        [TD_IR_LOOP] = run_loop,           [TD_IR_LIST_CONSTRUCT] = run_list,
-        [TD_IR_LIST_UNPACK] = run_unpack,  [TD_IR_TUPLE_CONSTRUCT] = run_tuple,
-        [TD_IR_TUPLE_UNPACK] = run_unpack, [TD_IR_FUSION_GROUP] = run_group,
-        [TD_IR_SCALAR] = run_scalar,       [TD_IR_TUPLE_INDEX] = run_tuple_index,
-        [TD_IR_CAST] = run_cast,           [TD_IR_RAISE] = run_raise,
-        [TD_IR_PRINT] = run_print,         [TD_IR_CALL] = run_call,
-        [TD_IR_FORK] = run_fork,           [TD_IR_HOST_CALL] = run_host_call,
-        [TD_IR_WITH] = run_with};
+    static const td_step_fn steps[TD_IR_KINDS] = {[TD_IR_OPERATOR] = run_operator,
+                                                  [TD_IR_IF] = run_if,
+                                                  [TD_IR_LOOP] = run_loop,
+                                                  [TD_IR_LIST_CONSTRUCT] = run_list,
+                                                  [TD_IR_LIST_UNPACK] = run_unpack,
+                                                  [TD_IR_TUPLE_CONSTRUCT] = run_tuple,
+                                                  [TD_IR_TUPLE_UNPACK] = run_unpack,
+                                                  [TD_IR_FUSION_GROUP] = run_group,
+                                                  [TD_IR_SCALAR] = run_scalar,
+                                                  [TD_IR_TUPLE_INDEX] = run_tuple_index,
+                                                  [TD_IR_CAST] = run_cast,
+                                                  [TD_IR_RAISE] = run_raise,
+                                                  [TD_IR_PRINT] = run_print,
+                                                  [TD_IR_CALL] = run_call,
+                                                  [TD_IR_FORK] = run_fork,
+                                                  [TD_IR_HOST_CALL] = run_host_call,
+                                                  [TD_IR_WITH] = run_with};
     return steps[kind] ? steps[kind] : run_unknown;
 }
 
