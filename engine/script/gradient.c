@@ -782,14 +782,15 @@ bool td_gradient_fits(const td_gradient *d, const td_value *inputs) {
 static td_status learn(const td_gradient *d, const td_value *inputs, bool *learned) {
     int64_t sizes[TD_SIZES_MOST];
     td_joint joint = {0};
-    if (!fits_numbers(d, inputs) || !fits_sizes(d, inputs, sizes))
+    if (!fits_numbers(d, inputs) || !fits_sizes(d, inputs, sizes) ||
+        td_sized_refuses(d->sized, sizes))
         return TD_OK;
     td_joint_request request = usual_request(d);
     request.ncaptured = d->ncaptured;
     request.captured = d->captured;
     td_status status = record_at(d, sizes, request, &joint);
-    if (status == TD_OK)
-        status = td_sized_learn(d->sized, sizes, &joint);
+    if (status != TD_ENOMEM && status != TD_EINTR)
+        status = td_sized_learn(d->sized, sizes, status ? NULL : &joint);
     td_joint_clear(&joint);
     *learned = status == TD_OK;
     return status == TD_EVALUE ? TD_OK : status;

@@ -490,30 +490,48 @@ static bool has_sizes(const void *entry, const void *wanted) {
     return !memcmp(entry, key->sizes, sizeof *key->sizes * (size_t)key->n);
 }
 
-bool td_sized_knows(td_sized *s, const int64_t *sizes) {
+/* 1: they give this graph, 0: they don't, -1: nobody has looked. */
+static int64_t find_sizes(td_sized *s, const int64_t *sizes) {
     sizes_key key = {s->nsizes, sizes};
+    const int64_t *entry = td_map_find(&s->known, td_hash_words(sizes, s->nsizes), has_sizes, &key);
+    return entry ? entry[s->nsizes] : -1;
+}
+
+bool td_sized_knows(td_sized *s, const int64_t *sizes) {
     pthread_mutex_lock(&s->lock);
-    bool known = td_map_find(&s->known, td_hash_words(sizes, s->nsizes), has_sizes, &key) != NULL;
+    bool known = find_sizes(s, sizes) == 1;
     pthread_mutex_unlock(&s->lock);
     return known;
 }
 
-/* Where there are very many it is not: they are looked at again. */
-static td_status remember(td_sized *s, const int64_t *sizes) {
-    size_t bytes = sizeof *sizes * (size_t)s->nsizes;
-    int64_t *copy = s->known.count < MOST_KNOWN ? td_ir_alloc(s->joint.graph, bytes) : NULL;
-    if (!copy)
+bool td_sized_refuses(td_sized *s, const int64_t *sizes) {
+    pthread_mutex_lock(&s->lock);
+    bool refused = find_sizes(s, sizes) == 0;
+    pthread_mutex_unlock(&s->lock);
+    return refused;
+}
+
+/* Where there are very many they are not: they are looked at again. */
+static td_status remember(td_sized *s, const int64_t *sizes, bool fit) {
+    size_t n = (size_t)s->nsizes;
+    bool known = find_sizes(s, sizes) >= 0 || s->known.count >= MOST_KNOWN;
+    int64_t *entry = known ? NULL : td_ir_alloc(s->joint.graph, sizeof *entry * (n + 1));
+    if (!entry)
         return td_ir_status(s->joint.graph);
-    return td_map_add(&s->known, td_hash_words(sizes, s->nsizes), memcpy(copy, sizes, bytes));
+    memcpy(entry, sizes, sizeof *sizes * n);
+    entry[n] = fit;
+    return td_map_add(&s->known, td_hash_words(sizes, s->nsizes), entry);
 }
 
 static td_status learn(td_sized *s, const int64_t *sizes, const td_joint *joint, int64_t *room,
                        td_value *numbers) {
     comparison c = {.a = &s->joint, .b = joint, .numbers = numbers};
-    if (!td_sized_numbers(s, sizes, room, numbers))
-        return differs("a number in its calls varies otherwise than");
-    td_status status = compare(&c, true);
-    return status ? status : remember(s, sizes);
+    td_status status = joint && td_sized_numbers(s, sizes, room, numbers)
+                           ? compare(&c, true)
+                           : differs("a number in its calls varies otherwise than");
+    td_status kept =
+        status == TD_OK || status == TD_EVALUE ? remember(s, sizes, status == TD_OK) : TD_OK;
+    return kept ? kept : status;
 }
 
 td_status td_sized_learn(td_sized *s, const int64_t *sizes, const td_joint *joint) {
@@ -550,7 +568,7 @@ td_status td_sized_new(const td_varying *v, td_joint *joints, td_sized **out) {
         int64_t sizes[TD_SIZES_MOST];
         sizes_at(v, p, sizes);
         if (status == TD_OK)
-            status = p ? td_sized_learn(s, sizes, &joints[p]) : remember(s, sizes);
+            status = p ? td_sized_learn(s, sizes, &joints[p]) : remember(s, sizes, true);
         td_joint_clear(&joints[p]);
     }
     if (status)

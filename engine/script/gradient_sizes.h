@@ -54,7 +54,10 @@ int td_sized_room(const td_sized *s);
 bool td_sized_numbers(const td_sized *s, const int64_t *sizes, int64_t *room, td_value *out);
 /* Was it seen that these sizes give this graph? */
 bool td_sized_knows(td_sized *s, const int64_t *sizes);
-/* Look, at a recording for these sizes: EVALUE says where it differs. */
+/* Or that they don't? */
+bool td_sized_refuses(td_sized *s, const int64_t *sizes);
+/* Look, at a recording for these sizes, NULL: there is none, and remember: EVALUE says where it
+ * differs. */
 td_status td_sized_learn(td_sized *s, const int64_t *sizes, const td_joint *joint) TD_MUST_CHECK;
 
 #endif

@@ -131,9 +131,10 @@ method("passes", ", ...) -> list",
     "What each pass makes of the graph for inputs like these: a list of {pass, doc, changes, before, after}, shown one after the other.",
     function(f, ...) return tide._require("jit.passes").steps(f, ...) end)
 
-method("memory", ", ...) -> int? before, int? after",
+method("memory", ", ...) -> int? before, int? after, int? made_before, int? made_after",
     "The most bytes that tensors made within the function hold at one time for inputs like these, as it was written and as it is "
-    .. "rewritten; nil where a size is not known before it runs. What an operator needs within is not counted.",
+    .. "rewritten, and how many pieces of memory its nodes make; nil where a size is not known before it runs. What an operator needs "
+    .. "within is not counted.",
     function(f, ...) return script.memory(f, ...) end)
 
 method("bisect", ", ...) -> table?",

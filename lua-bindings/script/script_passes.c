@@ -88,21 +88,22 @@ int tide_script_passes(lua_State *L) {
     return failed ? lua_error(L) : 1;
 }
 
-/* The most bytes that a graph holds at a time behind these passes; -1: sizes are not known. */
+/* The most bytes that a graph holds at a time behind these passes, -1: sizes are not known; and how
+ * many pieces of memory its calls make. */
 static td_status peak_behind(const tide_script_function *f, const td_value *inputs,
-                             const td_passes_options *options, int64_t *bytes) {
+                             const td_passes_options *options, int64_t *bytes, int *pieces) {
     td_ir_graph *g = NULL;
     td_status status = copy_for(f, inputs, &g);
     if (status == TD_OK)
         status = td_passes_run(g, options, NULL);
     if (status == TD_OK)
-        status = td_ir_peak_bytes(g, bytes);
+        status = td_ir_count_memory(g, bytes, pieces);
     td_ir_graph_release(g);
     return status;
 }
 
-/* memory(f, ...): the most bytes as it was written and as it is rewritten; nil where sizes are not
- * known. */
+/* memory(f, ...): the most bytes as it was written and as it is rewritten, and of each how many
+ * pieces of memory its calls make; nil where sizes are not known. */
 int tide_script_memory(lua_State *L) {
     const tide_script_function *f = tide_check_script_function(L, 1, "memory");
     td_value *inputs = tide_read_inputs(L, f);
@@ -112,9 +113,10 @@ int tide_script_memory(lua_State *L) {
         if (td_pass_get(k) != td_pass_find("types"))
             types.off |= (uint32_t)1 << k;
     int64_t bytes[2] = {-1, -1};
-    td_status status = peak_behind(f, inputs, &types, &bytes[0]);
+    int pieces[2] = {0, 0};
+    td_status status = peak_behind(f, inputs, &types, &bytes[0], &pieces[0]);
     if (status == TD_OK)
-        status = peak_behind(f, inputs, &all, &bytes[1]);
+        status = peak_behind(f, inputs, &all, &bytes[1], &pieces[1]);
     if (status)
         return tide_fail_script(L, f, inputs);
     for (int k = 0; k < 2; k++) {
@@ -123,7 +125,13 @@ int tide_script_memory(lua_State *L) {
         else
             lua_pushinteger(L, bytes[k]);
     }
-    return 2;
+    for (int k = 0; k < 2; k++) {
+        if (bytes[k] < 0)
+            lua_pushnil(L);
+        else
+            lua_pushinteger(L, pieces[k]);
+    }
+    return 4;
 }
 
 static int push_bisected(lua_State *L) {

@@ -322,35 +322,43 @@ static td_status order_block(const td_alias_info *a, td_ir_block *block, td_pass
 }
 
 /* A block within a node holds its peak beside what is held around it. */
-static td_status block_peak(const td_alias_info *a, const td_ir_block *block, int64_t *bytes) {
+static td_status block_peak(const td_alias_info *a, const td_ir_block *block, int64_t *bytes,
+                            int *pieces) {
     plan p = {.alias = a};
     int64_t within = 0;
     td_status status = make_plan(&p, block);
     for (int k = 0; k < p.n && status == TD_OK && p.known; k++)
         for (int b = 0; b < p.items[k].node->nblocks && status == TD_OK; b++) {
             int64_t inner = 0;
-            status = block_peak(a, p.items[k].node->blocks[b], &inner);
+            status = block_peak(a, p.items[k].node->blocks[b], &inner, pieces);
             p.known &= inner >= 0;
             within = inner > within ? inner : within;
         }
     *bytes = status || !p.known ? -1 : peak_of(&p, NULL) + within;
+    *pieces += p.npieces;
     clear(&p);
     return status;
 }
 
-td_status td_ir_peak_bytes(const td_ir_graph *g, int64_t *bytes) {
+td_status td_ir_count_memory(const td_ir_graph *g, int64_t *bytes, int *pieces) {
     td_alias_info *a;
     td_status status = td_alias_new(g, &a);
     *bytes = -1;
+    *pieces = 0;
     if (status == TD_OK)
-        status = block_peak(a, g->block, bytes);
+        status = block_peak(a, g->block, bytes, pieces);
     td_alias_free(a);
     return status;
 }
 
+static td_status note_peak(const td_ir_graph *g, int64_t *bytes) {
+    int pieces;
+    return td_ir_count_memory(g, bytes, &pieces);
+}
+
 td_status td_pass_order(td_ir_graph *g, td_pass_note *note) {
     td_alias_info *a;
-    td_status status = td_ir_peak_bytes(g, &note->peak[0]);
+    td_status status = note_peak(g, &note->peak[0]);
     if (status == TD_OK)
         status = td_alias_new(g, &a);
     if (status)
@@ -358,6 +366,6 @@ td_status td_pass_order(td_ir_graph *g, td_pass_note *note) {
     status = order_block(a, g->block, note);
     td_alias_free(a);
     if (status == TD_OK)
-        status = td_ir_peak_bytes(g, &note->peak[1]);
+        status = note_peak(g, &note->peak[1]);
     return status ? status : td_ir_status(g);
 }

@@ -54,8 +54,9 @@ end)
 
 t.test("memory_is_told_before_and_behind_rewriting", function()
     local f = tide.jit.script(function(x) return ((x * 2):exp() + 1):sum() end)
-    local before, after = f:memory(tide.zeros(1000))
+    local before, after, made, left = f:memory(tide.zeros(1000))
     t.is_true(before == 8000 and after <= before, ("%s %s"):format(before, after))
+    t.is_true(made == 4 and left <= 2, ("%s %s"):format(made, left))
     local some = tide.jit.script(function(x) return x[x:gt(0)] * 2 end)
     t.eq({ some:memory(tide.ones(3)) }, {}) -- elements decide
     t.error_has(function() f:memory(3) end, "input 1")

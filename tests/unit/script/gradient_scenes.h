@@ -34,7 +34,7 @@ CHECK_HELPER td_script *script_of(const char *text) {
 
 /* ---- tensors ---- */
 
-static uint64_t random_state = 1;
+static _Thread_local uint64_t random_state = 1;
 CHECK_HELPER double draw(void) {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return 0.4 + (double)(random_state >> 40) / (1 << 24);

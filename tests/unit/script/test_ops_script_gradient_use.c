@@ -732,6 +732,50 @@ TEST(sizes_that_change_with_every_call_have_one_gradient) {
     strike_scene(&c);
 }
 
+/* Calls with sizes that others may meet first, and their gradients. */
+static void *run_sizes(void *ctx) {
+    td_gradients *all = ctx;
+    td_script *s = script_of(tanh_text);
+    for (int64_t k = 0; k < 40 && s; k++) {
+        int64_t sizes[3] = {2 + k % 9, 5};
+        td_tensor *x[2] = {make(TD_F64, sizes), make(TD_F64, sizes)};
+        td_tensor *want[2] = {NULL}, *got[2] = {NULL}, *sum = NULL;
+        td_value inputs[2] = {TD_T(x[0]), TD_T(x[1])}, output = TD_NIL;
+        bool taken = false;
+        for (int j = 0; j < 2; j++)
+            CHECK_INT(td_set_requires_grad(x[j], true), TD_OK);
+        CHECK_INT(gradients(s, NULL, 2, x, -1, false, want), TD_OK);
+        CHECK_INT(td_gradients_call(all, inputs, &output, &taken), TD_OK);
+        if (taken) {
+            CHECK_INT(weigh(td_arg_tensor(output), &sum), TD_OK);
+            CHECK_INT(td_autograd_grad(1, &sum, NULL, 2, x, (td_backward_options){0}, false, got),
+                      TD_OK);
+            CHECK(same_bits(want[0], got[0]) && same_bits(want[1], got[1]));
+        }
+        td_release(sum);
+        td_script_drop(&output);
+        drop(2, want);
+        drop(2, got);
+        drop(2, x);
+    }
+    td_script_release(s);
+    return NULL;
+}
+
+TEST(several_threads_meet_new_sizes) {
+    pthread_t threads[4];
+    td_gradients *all = NULL;
+    td_script *s = script_of(tanh_text);
+    REQUIRE(s != NULL && td_gradients_new(s, &all) == TD_OK);
+    for (int k = 0; k < 4; k++)
+        REQUIRE(pthread_create(&threads[k], NULL, run_sizes, all) == 0);
+    for (int k = 0; k < 4; k++)
+        pthread_join(threads[k], NULL);
+    CHECK_INT(td_gradients_count(all), 2);
+    td_gradients_free(all);
+    td_script_release(s);
+}
+
 TEST(dtypes_that_change_are_derived_when_they_come_again) {
     scene c;
     td_gradients *all = NULL;
@@ -791,6 +835,7 @@ int main(void) {
     RUN(calls_of_backward_have_the_place_of_the_forward_call);
     RUN(several_threads_use_one_gradient);
     RUN(sizes_that_change_with_every_call_have_one_gradient);
+    RUN(several_threads_meet_new_sizes);
     RUN(dtypes_that_change_are_derived_when_they_come_again);
     RUN(a_graph_without_a_gradient_is_asked_once);
     return check_finish();
