@@ -179,6 +179,7 @@ struct td_ir_graph {
     td_map names;               /* of its values */
     int nnames;                 /* numbers given as names so far */
     bool failed;                /* memory ran out */
+    bool fast; /* kernels of its groups need not have the bits of their operators */
 };
 
 /* New, with an empty block; NULL: out of memory (no message is set). */

@@ -14,15 +14,13 @@ enum { MOST_VALUES = 64 };
 struct td_script_kernel {
     const td_ir_graph *graph;
     const td_program *program;
+    td_dtype compute; /* of steps of TD_DTYPE_CALL */
     int ninputs, noutputs;
-    bool floats; /* all of its inputs and outputs are, as far as types say */
+    bool by_dims; /* dtypes of what is computed depend on which inputs have dims */
+    uint8_t inputs[MOST_VALUES], outputs[MOST_VALUES]; /* dtypes */
 };
 
-/* ---- what may be part of it ---- */
-
-static bool is_float(const td_ir_type *type) {
-    return type->kind == TD_IR_TENSOR && (type->dtype == TD_F32 || type->dtype == TD_F64);
-}
+/* ---- what a node computes ---- */
 
 static const td_value *constant_of(const td_ir_value *value) {
     return value->node && value->node->kind == TD_IR_CONSTANT &&
@@ -31,50 +29,110 @@ static const td_value *constant_of(const td_ir_value *value) {
                : NULL;
 }
 
-static bool is_mask(const td_ir_type *type) {
-    return type->kind == TD_IR_TENSOR && type->dtype == TD_BOOL;
+/* A tensor of which all that dtypes depend on is known. */
+static bool is_known(const td_ir_type *type) {
+    return type->kind == TD_IR_TENSOR && type->dtype != TD_DTYPE_NONE && type->n >= 0 &&
+           type->n <= TD_MAX_DIMS;
 }
 
-/* Does a pointwise operator of this type make what a kernel has: floats of floats, masks of either,
- * floats that a mask chooses? */
-static bool takes_type(td_pointwise_type type, const td_ir_node *node) {
-    switch (type) {
-    case TD_PW_ARITH:
-    case TD_PW_FLOATS:
-        return is_float(node->outputs[0]->type);
-    case TD_PW_SELECT:
-        return is_float(node->outputs[0]->type) && is_mask(node->inputs[0]->type);
-    case TD_PW_COMPARE:
-    case TD_PW_FLOAT_TEST:
-    case TD_PW_LOGICAL:
-        return is_mask(node->outputs[0]->type);
-    case TD_PW_DOUBLES:
-    case TD_PW_BITWISE:
-        break;
+/* Is it a conversion of x to another dtype, and nothing more? */
+static bool is_cast(const td_ir_node *node) {
+    const bool copies = node->op == TD_OP(to_copy);
+    const int format = copies ? 3 : 4; /* of arguments */
+    const td_value *args[TD_MAX_PARAMS];
+    if ((node->op != TD_OP(to) && !copies) || !is_known(node->inputs[0]->type))
+        return false;
+    for (int k = 1; k < node->ninputs; k++)
+        if (!(args[k] = constant_of(node->inputs[k])))
+            return false;
+    const td_ir_type *x = node->inputs[0]->type;
+    bool stays = td_is_nil(*args[2]) ||
+                 (x->placed && args[2]->kind == TD_KIND_DEVICE &&
+                  td_device_same(args[2]->device, x->device));
+    return args[1]->kind == TD_KIND_DTYPE && args[1]->dtype != x->dtype && stays &&
+           args[format]->kind == TD_KIND_STRING && !strcmp(args[format]->string, "preserve");
+}
+
+static td_status settle_cast(const td_ir_node *node, td_pointwise_work *w) {
+    const td_dtype to = constant_of(node->inputs[1])->dtype;
+    *w = (td_pointwise_work){
+        .program = td_primitive_program(TD_PW_copy), .compute = to, .result = to};
+    return TD_OK;
+}
+
+/* The arguments of a node, with stand-ins (owned by whoever calls) for its tensors. */
+static td_status stand_in(const td_ir_node *node, td_value *args, td_tensor **tensors) {
+    int64_t ones[TD_MAX_DIMS];
+    td_status status = TD_OK;
+    for (int d = 0; d < TD_MAX_DIMS; d++)
+        ones[d] = 1;
+    for (int k = 0; k < node->ninputs && status == TD_OK; k++) {
+        const td_value *constant = constant_of(node->inputs[k]);
+        const td_ir_type *type = node->inputs[k]->type;
+        if (!constant && !is_known(type))
+            return td_fail(TD_EVALUE, "an argument that is not known");
+        if (!constant)
+            status = td_tensor_empty((td_dtype)type->dtype, td_device_stand_in(TD_DEVICE_CPU),
+                                     type->n, ones, &tensors[k]);
+        args[k] = constant ? *constant : TD_T(tensors[k]);
     }
-    return false;
+    return status;
+}
+
+/* What a node computes, as far as types say; EVALUE: nothing that a program could. Operands say
+ * which of them are tensors, and nothing of these. */
+static td_status settle(const td_ir_node *node, td_pointwise_work *w) {
+    td_value args[TD_MAX_PARAMS];
+    td_tensor *tensors[TD_MAX_PARAMS] = {NULL};
+    const td_op *op = node->op;
+    if (is_cast(node))
+        return settle_cast(node, w);
+    td_status status = op->pointwise ? stand_in(node, args, tensors)
+                                     : td_fail(TD_EVALUE, "%s can't be part of a kernel", op->name);
+    if (status == TD_OK && op->variant)
+        status = op->variant(args, &op);
+    if (status == TD_OK)
+        status = op->pointwise ? td_pointwise_settle(op, args, w)
+                               : td_fail(TD_EVALUE, "%s can't be part of a kernel", op->name);
+    for (int k = 0; k < node->ninputs; k++)
+        td_release(tensors[k]);
+    return status;
+}
+
+static double number_of(const td_operand *o) {
+    return o->is_int ? (double)o->i : o->f;
+}
+
+/* Is a number the same in a dtype whether it is taken as an integer or as a double, which is what
+ * constants of programs are? */
+static bool is_exact(const td_operand *o, td_dtype dtype) {
+    unsigned char whole[8], rounded[8];
+    if (!o->is_int)
+        return true;
+    td_store_int(dtype, whole, o->i);
+    td_store_double(dtype, rounded, number_of(o));
+    return !memcmp(whole, rounded, td_dtype_size(dtype));
 }
 
 bool td_script_kernel_takes(const td_ir_node *node) {
-    uint8_t dtype = TD_DTYPE_NONE;
-    bool any = false;
-    if (node->kind != TD_IR_OPERATOR || node->inplace || !node->op->pointwise ||
-        node->noutputs != 1 || !takes_type((td_pointwise_type)node->op->pointwise->type, node))
+    td_pointwise_work w = {.program = NULL};
+    bool tensors = false;
+    if (node->kind != TD_IR_OPERATOR || node->inplace || node->noutputs != 1 ||
+        (!node->op->pointwise && !is_cast(node)))
         return false;
-    td_pointwise_type type = (td_pointwise_type)node->op->pointwise->type;
     for (int k = 0; k < node->ninputs; k++) {
-        const td_ir_value *value = node->inputs[k];
-        if (constant_of(value))
-            continue;
-        bool mask = type == TD_PW_LOGICAL || (type == TD_PW_SELECT && k == 0);
-        if (mask ? !is_mask(value->type)
-                 : !is_float(value->type) || (any && value->type->dtype != dtype))
+        if (!constant_of(node->inputs[k]) && !is_known(node->inputs[k]->type))
             return false;
-        dtype = mask ? dtype : value->type->dtype;
-        any |= !mask;
+        tensors |= !constant_of(node->inputs[k]);
     }
-    return any ? is_mask(node->outputs[0]->type) || node->outputs[0]->type->dtype == dtype
-               : type == TD_PW_LOGICAL;
+    if (!tensors || settle(node, &w) || w.result != node->outputs[0]->type->dtype ||
+        (w.divides && (w.operands[1].tensor || number_of(&w.operands[1]) == 0)))
+        return false;
+    const td_dtype compute = td_program_compute(w.program, w.compute);
+    for (int k = 0; k < w.program->noperands; k++)
+        if (!w.operands[k].tensor && !is_exact(&w.operands[k], compute))
+            return false;
+    return true;
 }
 
 /* ---- the program ---- */
@@ -82,10 +140,10 @@ bool td_script_kernel_takes(const td_ir_node *node) {
 typedef struct maker {
     td_builder *builder;
     const td_ir_graph *graph;
+    td_dtype compute; /* what TD_DTYPE_CALL stands for */
     const td_ir_value *values[MOST_VALUES];
     int made[MOST_VALUES]; /* what each is in the builder */
     int nvalues;
-    td_tensor *stand_in; /* for tensors, where an operator looks at arguments */
 } maker;
 
 static td_status add_value(maker *m, const td_ir_value *value, int made) {
@@ -103,63 +161,76 @@ static int find_value(const maker *m, const td_ir_value *value) {
     return -1;
 }
 
-/* Another program's steps; `operands` are values of the builder. The value of its only output. */
-static int add_program(td_builder *b, const td_program *p, const int *operands) {
+/* A dtype as programs have it. */
+static uint8_t named(const maker *m, td_dtype dtype) {
+    return dtype == m->compute ? (uint8_t)TD_DTYPE_CALL : (uint8_t)dtype;
+}
+
+/* An operator's program, of which TD_DTYPE_CALL is `call`: its steps; `operands` are values of the
+ * builder. The value of its only output, -1: there is none. */
+static int add_program(const maker *m, const td_program *p, td_dtype call, const int *operands) {
     enum { MOST = 256 };
     int registers[MOST], n = 0;
+    td_builder *b = m->builder;
     if (p->nloads + p->nconstants + p->noutputs + p->nbuffers > MOST || p->noutputs != 1)
         return -1;
     for (int k = 0; k < p->nloads; k++)
-        registers[n++] =
-            p->loads[k].dtype == TD_DTYPE_CALL
-                ? operands[p->loads[k].operand]
-                : td_builder_convert(b, operands[p->loads[k].operand], p->loads[k].dtype);
+        registers[n++] = td_builder_convert(b, operands[p->loads[k].operand],
+                                            named(m, td_dtype_in_call(p->loads[k].dtype, call)));
     for (int k = 0; k < p->nconstants; k++)
-        registers[n++] = td_builder_number(b, p->constants[k].value);
-    int out = n;
+        registers[n++] =
+            td_builder_convert(b, td_builder_number(b, p->constants[k].value),
+                               named(m, td_dtype_in_call(p->constants[k].dtype, call)));
     for (int k = 0; k < p->nsteps; k++) {
         const td_step *s = &p->steps[k];
-        bool converts = s->primitive == TD_PW_copy && s->from != s->to;
         const int x = registers[s->src[0]];
-        registers[s->dst] = converts ? td_builder_convert(b, x, s->to)
-                                     : td_builder_step(b, (td_primitive)s->primitive, x,
-                                                       s->arity > 1 ? registers[s->src[1]] : 0,
-                                                       s->arity > 2 ? registers[s->src[2]] : 0);
+        registers[s->dst] =
+            s->primitive == TD_PW_copy
+                ? td_builder_convert(b, x, named(m, td_dtype_in_call(s->to, call)))
+                : td_builder_step_as(b, (td_primitive)s->primitive,
+                                     named(m, td_dtype_in_call(s->from, call)), x,
+                                     s->arity > 1 ? registers[s->src[1]] : 0,
+                                     s->arity > 2 ? registers[s->src[2]] : 0);
     }
-    return p->nsteps ? registers[out] : registers[0];
+    return registers[n];
 }
 
+/* Every operator rounds its result, as it does by itself. */
 static td_status add_node(maker *m, const td_ir_node *node) {
-    td_value args[TD_MAX_PARAMS];
+    td_pointwise_work w = {.program = NULL};
     int operands[TD_MAX_PARAMS];
-    const td_op *op = node->op;
-    for (int k = 0; k < node->ninputs; k++) {
-        const td_value *constant = constant_of(node->inputs[k]);
-        args[k] = constant ? *constant : TD_T(m->stand_in);
-        bool number =
-            constant && (constant->kind == TD_KIND_INT || constant->kind == TD_KIND_FLOAT ||
-                         constant->kind == TD_KIND_BOOL);
-        operands[k] = number     ? td_builder_number(m->builder, td_arg_double(*constant))
-                      : constant ? -1
-                                 : find_value(m, node->inputs[k]);
-    }
-    td_status status = op->variant ? op->variant(args, &op) : TD_OK;
+    td_status status = settle(node, &w);
     if (status)
         return status;
-    const td_program *p = op->pointwise ? td_pointwise_program(op, args) : NULL;
-    for (int k = 0; p && k < p->noperands; k++)
-        if (operands[k] < 0)
-            p = NULL;
-    int made = p ? add_program(m->builder, p, operands) : -1;
+    bool cast = is_cast(node);
+    for (int k = 0; k < w.program->noperands; k++)
+        operands[k] = cast || w.operands[k].tensor
+                          ? find_value(m, node->inputs[k])
+                          : td_builder_number(m->builder, number_of(&w.operands[k]));
+    int made =
+        add_program(m, w.program, td_program_compute(w.program, w.compute), operands);
     return made < 0 ? td_fail(TD_EVALUE, "%s can't be part of a kernel", node->op->name)
-                    : add_value(m, node->outputs[0], made);
+                    : add_value(m, node->outputs[0],
+                                td_builder_convert(m->builder, made, named(m, w.result)));
+}
+
+/* Elements are read as they are in memory; a single one as what reads it. */
+static td_status add_input(maker *m, int k) {
+    const td_ir_value *input = m->graph->block->inputs[k];
+    int operand = td_builder_operand(m->builder, k);
+    if (!is_known(input->type))
+        return td_fail(TD_EVALUE, "an input of a kernel that is not known");
+    return add_value(m, input,
+                     input->type->n ? td_builder_convert(m->builder, operand,
+                                                         named(m, (td_dtype)input->type->dtype))
+                                    : operand);
 }
 
 static td_status make_program(maker *m, const td_program **out) {
     const td_ir_block *block = m->graph->block;
     td_status status = TD_OK;
     for (int k = 0; k < block->ninputs && status == TD_OK; k++)
-        status = add_value(m, block->inputs[k], td_builder_operand(m->builder, k));
+        status = add_input(m, k);
     for (const td_ir_node *node = block->first; node && status == TD_OK; node = node->next)
         if (node->kind != TD_IR_CONSTANT)
             status = add_node(m, node);
@@ -172,34 +243,50 @@ static td_status make_program(maker *m, const td_program **out) {
     return td_builder_finish(m->builder, out);
 }
 
-static bool are_floats(int n, td_ir_value *const *values) {
-    for (int k = 0; k < n; k++)
-        if (!is_float(values[k]->type))
-            return false;
-    return true;
+/* Groups of one float share programs with the operators that were compiled with Tide. */
+static td_dtype choose_compute(const td_ir_block *block) {
+    td_pointwise_work w = {.program = NULL};
+    for (const td_ir_node *node = block->first; node; node = node->next)
+        if (node->kind != TD_IR_CONSTANT && settle(node, &w) == TD_OK &&
+            td_dtype_compute(w.compute) == w.compute && w.compute != TD_BOOL)
+            return w.compute;
+    return TD_F32;
+}
+
+static td_status look_at_ends(td_script_kernel *k) {
+    const td_ir_block *block = k->graph->block;
+    const int zero = k->ninputs ? block->inputs[0]->type->n == 0 : 0;
+    if (k->ninputs > MOST_VALUES || k->noutputs > MOST_VALUES)
+        return td_fail(TD_EVALUE, "a group of more than %d inputs or outputs", MOST_VALUES);
+    for (int j = 0; j < k->ninputs; j++) {
+        k->inputs[j] = block->inputs[j]->type->dtype;
+        k->by_dims |= (block->inputs[j]->type->n == 0) != zero;
+    }
+    for (int j = 0; j < k->noutputs; j++)
+        k->outputs[j] = block->outputs[j]->type->dtype;
+    return TD_OK;
 }
 
 td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
-    maker m = {.graph = g};
+    maker m = {.graph = g, .compute = choose_compute(g->block)};
     *out = NULL;
     td_script_kernel *k = td_calloc(1, sizeof *k);
-    td_status status =
-        td_tensor_empty(TD_F32, td_device_stand_in(TD_DEVICE_CPU), 0, NULL, &m.stand_in);
-    if (status == TD_OK && k)
-        m.builder = td_builder_new(g->block->ninputs);
-    if (status == TD_OK)
+    if (!k)
+        return td_fail(TD_ENOMEM, "out of memory for a kernel");
+    *k = (td_script_kernel){.graph = g,
+                            .compute = m.compute,
+                            .ninputs = g->block->ninputs,
+                            .noutputs = g->block->noutputs};
+    td_status status = look_at_ends(k);
+    if (status == TD_OK) {
+        m.builder = td_builder_new(k->ninputs);
         status = m.builder ? make_program(&m, &k->program)
                            : td_fail(TD_ENOMEM, "out of memory for a kernel");
-    td_release(m.stand_in);
+    }
     if (status) {
         td_free(k);
         return status;
     }
-    k->graph = g;
-    k->ninputs = g->block->ninputs;
-    k->noutputs = g->block->noutputs;
-    k->floats =
-        are_floats(k->ninputs, g->block->inputs) && are_floats(k->noutputs, g->block->outputs);
     *out = k;
     return TD_OK;
 }
@@ -221,20 +308,16 @@ static bool is_shape(const shape *a, int ndim, const int64_t *sizes) {
     return a->ndim == ndim && !memcmp(a->sizes, sizes, sizeof *sizes * (size_t)ndim);
 }
 
-/* The first tensor of floats with dims, or any; NULL where these inputs are not for a kernel. */
+/* The first tensor with dims, or any; NULL where these inputs are not for a kernel. */
 static const td_tensor *find_model(const td_script_kernel *kernel, const td_value *inputs) {
     const td_tensor *model = NULL;
     bool recording = td_is_recording();
     for (int k = 0; k < kernel->ninputs; k++) {
         const td_tensor *x = td_arg_tensor(inputs[k]);
-        bool mask = is_mask(kernel->graph->block->inputs[k]->type);
+        const td_ir_type *type = kernel->graph->block->inputs[k]->type;
         if (!x || x->layout != TD_STRIDED || (recording && td_is_followed(x)) ||
-            (mask ? x->dtype != TD_BOOL : x->dtype != TD_F32 && x->dtype != TD_F64))
-            return NULL;
-        if (mask)
-            continue;
-        if (model && (x->dtype != model->dtype ||
-                      !td_device_same(td_tensor_device(x), td_tensor_device(model))))
+            x->dtype != kernel->inputs[k] || (x->ndim == 0) != (type->n == 0) ||
+            (model && !td_device_same(td_tensor_device(x), td_tensor_device(model))))
             return NULL;
         model = !model || (!model->ndim && x->ndim) ? x : model;
     }
@@ -306,16 +389,14 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
         return TD_OK;
     td_status status = TD_OK;
     td_device device = td_tensor_device(model);
-    for (int j = 0; j < k->noutputs && status == TD_OK; j++) {
-        bool mask = is_mask(k->graph->block->outputs[j]->type);
-        status = td_tensor_empty(mask ? TD_BOOL : (td_dtype)model->dtype, device, whole.ndim,
-                                 whole.sizes, &results[j]);
-    }
+    for (int j = 0; j < k->noutputs && status == TD_OK; j++)
+        status = td_tensor_empty((td_dtype)k->outputs[j], device, whole.ndim, whole.sizes,
+                                 &results[j]);
     for (int j = 0; j < k->ninputs; j++)
         operands[j] = (td_operand){.tensor = inputs[j].tensor};
     td_pointwise_plan plan = {.program = k->program,
                               .operands = operands,
-                              .compute = (td_dtype)model->dtype,
+                              .compute = k->compute,
                               .nlists = 1,
                               .outs = results};
     td_lists_run run = {.name = "fused",
@@ -339,27 +420,27 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
 
 enum { FEW = 8 };
 
-/* Row-major, of one dtype and shape, on one device, not recorded: results are so, too. */
+/* Row-major, of one shape, on one device, not recorded: results are so, too. */
 static bool are_alike(const td_script_kernel *k, const td_value *inputs) {
     const td_tensor *model = inputs[0].tensor;
     bool recording = td_is_recording();
     for (int j = 0; j < k->ninputs; j++) {
         const td_tensor *x = inputs[j].tensor;
         if (inputs[j].kind != TD_KIND_TENSOR || x->layout != TD_STRIDED || !x->contiguous ||
-            (recording && td_is_followed(x)))
+            x->dtype != k->inputs[j] || (recording && td_is_followed(x)))
             return false;
-        if (x != model && (x->dtype != model->dtype || !td_tensor_same_shape(x, model) ||
+        if (x != model && (!td_tensor_same_shape(x, model) ||
                            !td_device_same(td_tensor_device(x), td_tensor_device(model))))
             return false;
     }
-    return model->dtype == TD_F32 || model->dtype == TD_F64;
+    return true;
 }
 
 td_status td_script_kernel_run_alike(const td_script_kernel *k, const td_value *inputs,
                                      td_value *outputs, bool *taken) {
     td_operand operands[FEW];
     td_tensor *results[FEW];
-    *taken = k->floats && k->ninputs && k->ninputs <= FEW && k->noutputs <= FEW &&
+    *taken = !k->by_dims && k->ninputs && k->ninputs <= FEW && k->noutputs <= FEW &&
              !td_modes_current.casting && !td_modes_current.dispatcher && are_alike(k, inputs);
     if (!*taken)
         return TD_OK;
@@ -367,14 +448,14 @@ td_status td_script_kernel_run_alike(const td_script_kernel *k, const td_value *
     td_status status = TD_OK;
     int made = 0;
     while (made < k->noutputs && status == TD_OK) {
-        status = td_tensor_empty_like(model, (td_dtype)model->dtype, &results[made]);
+        status = td_tensor_empty_like(model, (td_dtype)k->outputs[made], &results[made]);
         made += status == TD_OK;
     }
     for (int j = 0; j < k->ninputs; j++)
         operands[j].tensor = inputs[j].tensor;
     td_pointwise_plan plan = {.program = k->program,
                               .operands = operands,
-                              .compute = (td_dtype)model->dtype,
+                              .compute = k->compute,
                               .nlists = 1,
                               .outs = results};
     td_lists_run run = {.name = "fused",

@@ -505,6 +505,7 @@ const char *td_code_write(const td_code_form *form, const char *isa, td_code_tex
     x->form = form;
     x->program = form->program;
     x->masks = avx512;
+    x->w.fast = form->program->fast;
     x->vector_bytes = avx512 ? 64 : avx2 ? 32 : 16;
     const char *why = form->narrow != TD_DTYPE_NONE && !avx512 && !avx2
                           ? "16-bit floats without instructions for them"

@@ -13,6 +13,7 @@ typedef struct td_code_writer {
     int names;         /* given so far */
     int lanes;         /* of vectors; 1: single elements */
     uint64_t declared; /* intrinsics that were used, by bits */
+    bool fast;         /* sums and products of floats may be joined and reordered */
 } td_code_writer;
 
 void __attribute__((format(printf, 2, 3))) td_code_say(td_code_writer *w, const char *format, ...);

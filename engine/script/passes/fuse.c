@@ -31,8 +31,7 @@ static bool is_inside(const run *r, const td_ir_value *value) {
 }
 
 static bool same_sizes(const td_ir_type *a, const td_ir_type *b) {
-    bool mask = a->dtype == TD_BOOL || b->dtype == TD_BOOL; /* of what is computed beside it */
-    return a->n >= 0 && a->n == b->n && (mask || a->dtype == b->dtype) &&
+    return a->n >= 0 && a->n == b->n &&
            (a->n == 0 ||
             (a->sizes && b->sizes && !memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->n)));
 }
