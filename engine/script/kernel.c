@@ -7,15 +7,25 @@
 #include "engine/core/memory.h"
 #include "engine/ops/pointwise/pointwise.h"
 
+#include <pthread.h>
 #include <string.h>
 
 enum { MOST_VALUES = 64 };
+
+/* Of a fast kernel: the program with its operators' bits, and what comparing the two found. */
+typedef struct measure {
+    const td_program *exact;
+    atomic_llong calls;
+    pthread_mutex_t lock; /* of the error */
+    td_kernel_error error;
+} measure;
 
 struct td_script_kernel {
     const td_ir_graph *graph;
     const td_program *program;
     td_dtype compute; /* of steps of TD_DTYPE_CALL */
     int ninputs, noutputs;
+    struct measure *fast; /* NULL: it has the operators' bits */
     bool by_dims; /* dtypes of what is computed depend on which inputs have dims */
     uint8_t inputs[MOST_VALUES], outputs[MOST_VALUES]; /* dtypes */
 };
@@ -141,6 +151,7 @@ typedef struct maker {
     td_builder *builder;
     const td_ir_graph *graph;
     td_dtype compute; /* what TD_DTYPE_CALL stands for */
+    bool fast;
     const td_ir_value *values[MOST_VALUES];
     int made[MOST_VALUES]; /* what each is in the builder */
     int nvalues;
@@ -195,7 +206,14 @@ static int add_program(const maker *m, const td_program *p, td_dtype call, const
     return registers[n];
 }
 
-/* Every operator rounds its result, as it does by itself. */
+/* The result of an operator is rounded, as it is by itself; of a fast one float32 may go on. */
+static int add_result(const maker *m, int made, const td_pointwise_work *w, bool cast) {
+    bool goes_on = m->fast && !cast && td_dtype_compute(w->result) != w->result &&
+                   w->program->outputs[0].dtype == TD_DTYPE_CALL &&
+                   td_program_compute(w->program, w->compute) == TD_F32;
+    return goes_on ? made : td_builder_convert(m->builder, made, named(m, w->result));
+}
+
 static td_status add_node(maker *m, const td_ir_node *node) {
     td_pointwise_work w = {.program = NULL};
     int operands[TD_MAX_PARAMS];
@@ -210,8 +228,7 @@ static td_status add_node(maker *m, const td_ir_node *node) {
     int made =
         add_program(m, w.program, td_program_compute(w.program, w.compute), operands);
     return made < 0 ? td_fail(TD_EVALUE, "%s can't be part of a kernel", node->op->name)
-                    : add_value(m, node->outputs[0],
-                                td_builder_convert(m->builder, made, named(m, w.result)));
+                    : add_value(m, node->outputs[0], add_result(m, made, &w, cast));
 }
 
 /* Elements are read as they are in memory; a single one as what reads it. */
@@ -234,13 +251,35 @@ static td_status make_program(maker *m, const td_program **out) {
     for (const td_ir_node *node = block->first; node && status == TD_OK; node = node->next)
         if (node->kind != TD_IR_CONSTANT)
             status = add_node(m, node);
-    for (int k = 0; k < block->noutputs && status == TD_OK; k++)
-        td_builder_output(m->builder, find_value(m, block->outputs[k]), TD_OUTPUT_ELEMENTS);
+    for (int k = 0; k < block->noutputs && status == TD_OK; k++) {
+        const td_dtype dtype = (td_dtype)block->outputs[k]->type->dtype;
+        int made = td_builder_convert(m->builder, find_value(m, block->outputs[k]), named(m, dtype));
+        td_builder_output(m->builder, made, TD_OUTPUT_ELEMENTS);
+    }
     if (status) {
         td_builder_release(m->builder);
         return status;
     }
+    if (m->fast)
+        td_builder_set_fast(m->builder);
     return td_builder_finish(m->builder, out);
+}
+
+static td_status make_one(const td_script_kernel *k, bool fast, const td_program **out) {
+    maker m = {.graph = k->graph, .compute = k->compute, .fast = fast};
+    m.builder = td_builder_new(k->ninputs);
+    return m.builder ? make_program(&m, out) : td_fail(TD_ENOMEM, "out of memory for a kernel");
+}
+
+static td_status make_programs(td_script_kernel *k) {
+    td_status status = make_one(k, k->graph->fast, &k->program);
+    if (status || !k->graph->fast)
+        return status;
+    k->fast = td_calloc(1, sizeof *k->fast);
+    if (!k->fast)
+        return td_fail(TD_ENOMEM, "out of memory for a kernel");
+    pthread_mutex_init(&k->fast->lock, NULL);
+    return make_one(k, false, &k->fast->exact);
 }
 
 /* Groups of one float share programs with the operators that were compiled with Tide. */
@@ -268,23 +307,19 @@ static td_status look_at_ends(td_script_kernel *k) {
 }
 
 td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
-    maker m = {.graph = g, .compute = choose_compute(g->block)};
     *out = NULL;
     td_script_kernel *k = td_calloc(1, sizeof *k);
     if (!k)
         return td_fail(TD_ENOMEM, "out of memory for a kernel");
     *k = (td_script_kernel){.graph = g,
-                            .compute = m.compute,
+                            .compute = choose_compute(g->block),
                             .ninputs = g->block->ninputs,
                             .noutputs = g->block->noutputs};
     td_status status = look_at_ends(k);
-    if (status == TD_OK) {
-        m.builder = td_builder_new(k->ninputs);
-        status = m.builder ? make_program(&m, &k->program)
-                           : td_fail(TD_ENOMEM, "out of memory for a kernel");
-    }
+    if (status == TD_OK)
+        status = make_programs(k);
     if (status) {
-        td_free(k);
+        td_script_kernel_free(k);
         return status;
     }
     *out = k;
@@ -292,8 +327,14 @@ td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
 }
 
 void td_script_kernel_free(td_script_kernel *k) {
-    if (k)
-        td_program_release(k->program);
+    if (!k)
+        return;
+    td_program_release(k->program);
+    if (k->fast) {
+        td_program_release(k->fast->exact);
+        pthread_mutex_destroy(&k->fast->lock);
+        td_free(k->fast);
+    }
     td_free(k);
 }
 
@@ -377,6 +418,62 @@ static td_status run_plan(td_device device, void *plan) {
     return TD_RUN(device, pointwise, (td_pointwise_plan *)plan);
 }
 
+/* The same as its operators do it, and what the results differ in. No failure is the call's. */
+static td_status look_closer(measure *fast, td_pointwise_plan plan, td_device device, int n) {
+    td_tensor *right[MOST_VALUES] = {NULL}, *const *made = plan.outs;
+    td_kernel_error error = {.calls = 1};
+    td_status status = TD_OK;
+    for (int j = 0; j < n && status == TD_OK; j++)
+        status = td_tensor_empty_like(made[j], (td_dtype)made[j]->dtype, &right[j]);
+    plan.program = fast->exact;
+    plan.outs = right;
+    if (status == TD_OK)
+        status = run_plan(device, &plan);
+    for (int j = 0; j < n && status == TD_OK; j++)
+        status = td_kernel_error_add(&error, made[j], right[j]);
+    for (int j = 0; j < n; j++)
+        td_release(right[j]);
+    if (status)
+        return status;
+    pthread_mutex_lock(&fast->lock);
+    td_kernel_error_join(&fast->error, &error);
+    pthread_mutex_unlock(&fast->lock);
+    return TD_OK;
+}
+
+void td_script_kernel_measured(td_script_kernel *k, td_kernel_error *error) {
+    if (!k || !k->fast)
+        return;
+    pthread_mutex_lock(&k->fast->lock);
+    td_kernel_error_join(error, &k->fast->error);
+    pthread_mutex_unlock(&k->fast->lock);
+}
+
+/* Calls 1, 2, 4, 8 and so on: machine code is there after some, and inputs vary. */
+static bool is_looked_at(measure *fast) {
+    long long call = atomic_fetch_add_explicit(&fast->calls, 1, memory_order_relaxed) + 1;
+    return (call & (call - 1)) == 0;
+}
+
+static td_status run_on(const td_script_kernel *k, const td_operand *operands, td_device device,
+                        td_tensor **results) {
+    td_pointwise_plan plan = {.program = k->program,
+                              .operands = operands,
+                              .compute = k->compute,
+                              .nlists = 1,
+                              .outs = results};
+    td_lists_run run = {.name = "fused",
+                        .device = device,
+                        .n = k->noutputs,
+                        .results = results,
+                        .run = run_plan,
+                        .plan = &plan};
+    td_status status = td_lists_run_observed(&run);
+    if (TD_UNLIKELY(k->fast) && status == TD_OK && is_looked_at(k->fast))
+        (void)look_closer(k->fast, plan, device, k->noutputs);
+    return status;
+}
+
 td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs, td_value *outputs,
                                bool *taken) {
     td_operand operands[MOST_VALUES];
@@ -394,19 +491,8 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
                                  &results[j]);
     for (int j = 0; j < k->ninputs; j++)
         operands[j] = (td_operand){.tensor = inputs[j].tensor};
-    td_pointwise_plan plan = {.program = k->program,
-                              .operands = operands,
-                              .compute = k->compute,
-                              .nlists = 1,
-                              .outs = results};
-    td_lists_run run = {.name = "fused",
-                        .device = device,
-                        .n = k->noutputs,
-                        .results = results,
-                        .run = run_plan,
-                        .plan = &plan};
     if (status == TD_OK)
-        status = td_lists_run_observed(&run);
+        status = run_on(k, operands, device, results);
     for (int j = 0; j < k->noutputs; j++) {
         if (status)
             td_release(results[j]);
@@ -453,19 +539,8 @@ td_status td_script_kernel_run_alike(const td_script_kernel *k, const td_value *
     }
     for (int j = 0; j < k->ninputs; j++)
         operands[j].tensor = inputs[j].tensor;
-    td_pointwise_plan plan = {.program = k->program,
-                              .operands = operands,
-                              .compute = k->compute,
-                              .nlists = 1,
-                              .outs = results};
-    td_lists_run run = {.name = "fused",
-                        .device = td_tensor_device(model),
-                        .n = k->noutputs,
-                        .results = results,
-                        .run = run_plan,
-                        .plan = &plan};
     if (TD_LIKELY(status == TD_OK))
-        status = td_lists_run_observed(&run);
+        status = run_on(k, operands, td_tensor_device(model), results);
     for (int j = 0; j < made; j++) {
         if (TD_UNLIKELY(status))
             td_release(results[j]);

@@ -257,6 +257,10 @@ void td_scripted_set_eager(td_scripted *f, bool eager) {
     atomic_store_explicit(&f->eager, eager, memory_order_relaxed);
 }
 
+void td_scripted_set_fast(td_scripted *f, bool fast) {
+    atomic_store(&f->fast, fast);
+}
+
 /* ---- calls ---- */
 
 /* A call that is recorded for backward, as one node; *taken is false where it is none, or none that

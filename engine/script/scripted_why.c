@@ -74,6 +74,19 @@ static void add_difference(words *w, const td_scripted *f, const td_special *s,
     }
 }
 
+/* How far fast kernels were from their operators' bits. */
+static void add_measured(words *w, const td_special *s) {
+    td_kernel_error error = {.calls = 0};
+    if (!td_script_graph(s->script)->fast)
+        return;
+    td_script_measured(s->script, &error);
+    if (!error.calls)
+        add(w, "; fast, not measured yet");
+    else
+        add(w, "; fast: at most %.6g ulp from its operators%s, in %lld runs compared", error.ulps,
+            error.others ? ", integers or masks differ" : "", (long long)error.calls);
+}
+
 static void add_special(words *w, const td_scripted *f, const td_special *s, int number) {
     const int64_t *sizes = s->sizes;
     add(w, "%d: (", number);
@@ -87,6 +100,7 @@ static void add_special(words *w, const td_scripted *f, const td_special *s, int
         add(w, "; sizes varied, a later one serves them");
     if (s->failed)
         add(w, "; could not be rewritten, runs as written");
+    add_measured(w, s);
     if (s->made)
         add_difference(w, f, s, s->made);
     add(w, "\n");

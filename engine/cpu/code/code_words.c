@@ -441,12 +441,12 @@ static int float_to_whole(const words *x, const words *y, int a) {
 /* 16-bit floats by way of float32, as the conversions of whole tensors. */
 static int conversion(const words *x, td_dtype to, int a) {
     const words y = words_of(x->w, to), f = words_of(x->w, TD_F32);
-    if (td_is_narrow(x->dtype)) {
-        int wide = td_code_widen(x->w, x->dtype, a);
-        return to == TD_F32 ? wide : conversion(&f, to, wide);
-    }
+    if (x->dtype == to)
+        return a;
+    if (td_is_narrow(x->dtype))
+        return conversion(&f, to, td_code_widen(x->w, x->dtype, a));
     if (td_is_narrow(to))
-        return td_code_narrow(x->w, to, x->dtype == TD_F32 ? a : conversion(x, TD_F32, a));
+        return td_code_narrow(x->w, to, conversion(x, TD_F32, a));
     if (x->dtype == TD_BOOL)
         return y.floating ? choose(&y, a, constant(&y, "1.0"), constant(&y, "0.0"))
                           : converted(x->w, "zext", x->v, a, y.v);

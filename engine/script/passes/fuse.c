@@ -92,6 +92,7 @@ static td_ir_graph *make_graph(const run *r, int nout, td_ir_value *const *leavi
     td_copier c = {.graph = td_ir_graph_new()};
     if (!c.graph)
         return NULL;
+    c.graph->fast = r->nodes[0]->block->graph->fast;
     for (int k = 0; k < r->ninputs; k++)
         td_copier_set(&c, r->inputs[k],
                       td_ir_add_input(c.graph->block, td_ir_type_copy(c.graph, r->inputs[k]->type),

@@ -191,6 +191,40 @@ TEST(every_primitive_in_every_dtype_has_the_same_bits) {
     CHECK(compiled > 250);
 }
 
+/* ---- conversions ---- */
+
+/* To another dtype and back, each fixed. */
+static const td_program *round_trip(td_dtype from, td_dtype to) {
+    const td_program *p = NULL;
+    td_builder *b = td_builder_new(1);
+    int x = td_builder_convert(b, td_builder_operand(b, 0), (uint8_t)from);
+    int there = td_builder_convert(b, x, (uint8_t)to);
+    td_builder_output(b, there, TD_OUTPUT_ELEMENTS);
+    td_builder_output(b, td_builder_convert(b, there, (uint8_t)from), TD_OUTPUT_ELEMENTS);
+    return td_builder_finish(b, &p) ? NULL : p;
+}
+
+TEST(every_conversion_has_the_same_bits) {
+    const int64_t size = 1031;
+    const int n = (int)(sizeof dtypes / sizeof *dtypes);
+    for (int pair = 0; pair < n * n; pair++) {
+        const td_dtype from = dtypes[pair / n], to = dtypes[pair % n];
+        char what[64];
+        td_tensor *x;
+        if (from == to)
+            continue;
+        const td_program *p = round_trip(from, to);
+        REQUIRE(p != NULL);
+        must(td_tensor_empty(from, TD_DEVICE_CPU, 1, &size, &x));
+        fill(x, (uint64_t)pair);
+        snprintf(what, sizeof what, "to %s and back", td_dtype_name(to));
+        if (!check_alike(what, p, from, &(td_operand){.tensor = x}, 1, &size))
+            check_fail(__FILE__, __LINE__, "%s of %s stays a program", what, td_dtype_name(from));
+        td_release(x);
+        td_program_release(p);
+    }
+}
+
 /* ---- layouts ---- */
 
 static const char *const formulas[] = {
@@ -521,6 +555,7 @@ static int run_all(const char *isa) {
     td_code_set_isa(isa);
     if (!isa)
         RUN(every_primitive_in_every_dtype_has_the_same_bits);
+    RUN(every_conversion_has_the_same_bits);
     RUN(operands_that_broadcast_or_have_gaps_give_the_same_bits);
     RUN(results_may_lie_where_operands_do);
     RUN(lists_and_sums_give_the_same_bits);
