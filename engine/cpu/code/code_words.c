@@ -400,18 +400,40 @@ int td_code_widen(td_code_writer *w, td_dtype narrow, int reg) {
     return converted(w, "bitcast", x.v, with_number(&x, "shl", x.v, x.element, wide, "16"), floats);
 }
 
-/* As vf_to_bfloats of vec_half.h: to nearest even, a NaN stays one. */
+/* Integers whose upper halves are what floats, of which these are the bits, round to: to nearest
+ * even. Not of NaNs. With masks of all elements (AVX-512) that is a test and an addition. */
+static int add_half(const words *x, int bits) {
+    if (x->w->masks) {
+        int odd = with_number(x, "icmp ne", x->v, x->element,
+                              with_number(x, "and", x->v, x->element, bits, "65536"), "0");
+        return two(x, "add", x->v, bits,
+                   choose(x, odd, constant(x, "32768"), constant(x, "32767")));
+    }
+    int odd = with_number(x, "and", x->v, x->element,
+                          with_number(x, "lshr", x->v, x->element, bits, "16"), "1");
+    return two(x, "add", x->v, with_number(x, "add", x->v, x->element, bits, "32767"), odd);
+}
+
+/* As vf_to_bfloats of vec_half.h: a NaN stays one. */
 static int to_bfloat(td_code_writer *w, int reg) {
     const words x = words_of(w, TD_I32), f = words_of(w, TD_F32);
     const td_code_type halves = td_code_vector(w->lanes, (td_code_type){"i16"});
     int bits = converted(w, "bitcast", f.v, reg, x.v);
-    int odd = with_number(&x, "and", x.v, x.element,
-                          with_number(&x, "lshr", x.v, x.element, bits, "16"), "1");
-    int rounded = two(&x, "add", x.v, with_number(&x, "add", x.v, x.element, bits, "32767"), odd);
     int quiet = with_number(&x, "or", x.v, x.element, bits, "4194304");
-    int chosen = choose(&x, two(&f, "fcmp uno", f.v, reg, reg), quiet, rounded);
+    int chosen = choose(&x, two(&f, "fcmp uno", f.v, reg, reg), quiet, add_half(&x, bits));
     return converted(w, "trunc", x.v, with_number(&x, "lshr", x.v, x.element, chosen, "16"),
                      halves);
+}
+
+/* NaNs stay as they are: whether they still are some when they are stored is seen to there. */
+int td_code_round(td_code_writer *w, td_dtype narrow, int reg) {
+    const words x = words_of(w, TD_I32), f = words_of(w, TD_F32);
+    if (narrow == TD_F16)
+        return td_code_widen(w, narrow, td_code_narrow(w, narrow, reg));
+    int bits = converted(w, "bitcast", f.v, reg, x.v);
+    int upper = with_number(&x, "and", x.v, x.element, add_half(&x, bits), "-65536");
+    int rounded = choose(&x, two(&f, "fcmp ord", f.v, reg, reg), upper, bits);
+    return converted(w, "bitcast", x.v, rounded, f.v);
 }
 
 int td_code_narrow(td_code_writer *w, td_dtype narrow, int reg) {
