@@ -26,7 +26,7 @@ struct td_script_kernel {
     td_dtype compute; /* of steps of TD_DTYPE_CALL */
     int ninputs, noutputs;
     struct measure *fast; /* NULL: it has the operators' bits */
-    bool by_dims; /* dtypes of what is computed depend on which inputs have dims */
+    bool by_dims;         /* dtypes of what is computed depend on which inputs have dims */
     uint8_t inputs[MOST_VALUES], outputs[MOST_VALUES]; /* dtypes */
 };
 
@@ -56,9 +56,8 @@ static bool is_cast(const td_ir_node *node) {
         if (!(args[k] = constant_of(node->inputs[k])))
             return false;
     const td_ir_type *x = node->inputs[0]->type;
-    bool stays = td_is_nil(*args[2]) ||
-                 (x->placed && args[2]->kind == TD_KIND_DEVICE &&
-                  td_device_same(args[2]->device, x->device));
+    bool stays = td_is_nil(*args[2]) || (x->placed && args[2]->kind == TD_KIND_DEVICE &&
+                                         td_device_same(args[2]->device, x->device));
     return args[1]->kind == TD_KIND_DTYPE && args[1]->dtype != x->dtype && stays &&
            args[format]->kind == TD_KIND_STRING && !strcmp(args[format]->string, "preserve");
 }
@@ -195,13 +194,12 @@ static int add_program(const maker *m, const td_program *p, td_dtype call, const
     for (int k = 0; k < p->nsteps; k++) {
         const td_step *s = &p->steps[k];
         const int x = registers[s->src[0]];
-        registers[s->dst] =
-            s->primitive == TD_PW_copy
-                ? td_builder_convert(b, x, named(m, td_dtype_in_call(s->to, call)))
-                : td_builder_step_as(b, (td_primitive)s->primitive,
-                                     named(m, td_dtype_in_call(s->from, call)), x,
-                                     s->arity > 1 ? registers[s->src[1]] : 0,
-                                     s->arity > 2 ? registers[s->src[2]] : 0);
+        registers[s->dst] = s->primitive == TD_PW_copy
+                                ? td_builder_convert(b, x, named(m, td_dtype_in_call(s->to, call)))
+                                : td_builder_step_as(b, (td_primitive)s->primitive,
+                                                     named(m, td_dtype_in_call(s->from, call)), x,
+                                                     s->arity > 1 ? registers[s->src[1]] : 0,
+                                                     s->arity > 2 ? registers[s->src[2]] : 0);
     }
     return registers[n];
 }
@@ -225,8 +223,7 @@ static td_status add_node(maker *m, const td_ir_node *node) {
         operands[k] = cast || w.operands[k].tensor
                           ? find_value(m, node->inputs[k])
                           : td_builder_number(m->builder, number_of(&w.operands[k]));
-    int made =
-        add_program(m, w.program, td_program_compute(w.program, w.compute), operands);
+    int made = add_program(m, w.program, td_program_compute(w.program, w.compute), operands);
     return made < 0 ? td_fail(TD_EVALUE, "%s can't be part of a kernel", node->op->name)
                     : add_value(m, node->outputs[0], add_result(m, made, &w, cast));
 }
@@ -253,7 +250,8 @@ static td_status make_program(maker *m, const td_program **out) {
             status = add_node(m, node);
     for (int k = 0; k < block->noutputs && status == TD_OK; k++) {
         const td_dtype dtype = (td_dtype)block->outputs[k]->type->dtype;
-        int made = td_builder_convert(m->builder, find_value(m, block->outputs[k]), named(m, dtype));
+        int made =
+            td_builder_convert(m->builder, find_value(m, block->outputs[k]), named(m, dtype));
         td_builder_output(m->builder, made, TD_OUTPUT_ELEMENTS);
     }
     if (status) {
@@ -487,8 +485,8 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
     td_status status = TD_OK;
     td_device device = td_tensor_device(model);
     for (int j = 0; j < k->noutputs && status == TD_OK; j++)
-        status = td_tensor_empty((td_dtype)k->outputs[j], device, whole.ndim, whole.sizes,
-                                 &results[j]);
+        status =
+            td_tensor_empty((td_dtype)k->outputs[j], device, whole.ndim, whole.sizes, &results[j]);
     for (int j = 0; j < k->ninputs; j++)
         operands[j] = (td_operand){.tensor = inputs[j].tensor};
     if (status == TD_OK)

@@ -7,8 +7,10 @@
 /* {0}: nothing was measured. */
 typedef struct td_kernel_error {
     int64_t calls; /* that were looked at */
-    double ulps;   /* the most, of floats: numbers of their dtype between the two; infinite where one
-                      is NaN and the other is not */
+    double ulps; /* the most, of floats: numbers of their dtype between the two; infinite where one
+                    is NaN or infinite and the other is not */
+    double scaled; /* the most, in ulps of the largest element: where differences of like numbers
+                      leave small ones, these have many of their own */
     bool others;   /* integers or masks differed */
 } td_kernel_error;
 

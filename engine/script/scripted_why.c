@@ -83,8 +83,11 @@ static void add_measured(words *w, const td_special *s) {
     if (!error.calls)
         add(w, "; fast, not measured yet");
     else
-        add(w, "; fast: at most %.6g ulp from its operators%s, in %lld runs compared", error.ulps,
-            error.others ? ", integers or masks differ" : "", (long long)error.calls);
+        add(w,
+            "; fast: at most %.6g ulp from its operators (%.3g of the largest element's)%s, in "
+            "%lld runs compared",
+            error.ulps, error.scaled, error.others ? ", integers or masks differ" : "",
+            (long long)error.calls);
 }
 
 static void add_special(words *w, const td_scripted *f, const td_special *s, int number) {

@@ -213,8 +213,8 @@ static double off(td_scripted *f, td_dtype dtype) {
     td_tensor *x = filled(dtype, 1000, 0x1.3p-4), *wide = NULL;
     td_value out = TD_NIL, right = TD_NIL;
     double most = 0, a, b;
-    if (TD_APPLY(&wide, to, TD_T(x), TD_DTYPE(TD_F64)) ||
-        td_scripted_call(f, &TD_T(x), &out) || td_scripted_call(f, &TD_T(wide), &right))
+    if (TD_APPLY(&wide, to, TD_T(x), TD_DTYPE(TD_F64)) || td_scripted_call(f, &TD_T(x), &out) ||
+        td_scripted_call(f, &TD_T(wide), &right))
         return INFINITY;
     for (int64_t k = 0; k < 1000; k++) {
         a = td_load_double(dtype, (char *)out.tensor->data + (size_t)k * td_dtype_size(dtype));

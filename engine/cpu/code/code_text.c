@@ -221,10 +221,11 @@ static void write_body(writing *x, int passage, way how) {
         const int rounded = rounded_by(x, value, passage);
         for (int s = 0; s < value->arity && rounded < 0; s++)
             src[s] = value_in_loop(x, value->src[s], passage, how);
-        x->made[k] = rounded >= 0 ? td_code_round(&x->w, (td_dtype)value->from,
-                                                  value_in_loop(x, rounded, passage, how))
-                                  : td_code_operation(&x->w, value->primitive, (td_dtype)value->from,
-                                                      (td_dtype)value->dtype, src);
+        x->made[k] = rounded >= 0
+                         ? td_code_round(&x->w, (td_dtype)value->from,
+                                         value_in_loop(x, rounded, passage, how))
+                         : td_code_operation(&x->w, value->primitive, (td_dtype)value->from,
+                                             (td_dtype)value->dtype, src);
     }
     for (int k = 0; last && k < x->program->noutputs; k++)
         value_in_loop(x, v->outputs[k], passage, how);
