@@ -49,7 +49,7 @@ static bool is_known(const td_ir_type *type) {
 static bool is_cast(const td_ir_node *node) {
     const bool copies = node->op == TD_OP(to_copy);
     const int format = copies ? 3 : 4; /* of arguments */
-    const td_value *args[TD_MAX_PARAMS];
+    const td_value *args[TD_MAX_PARAMS] = {NULL};
     if ((node->op != TD_OP(to) && !copies) || !is_known(node->inputs[0]->type))
         return false;
     for (int k = 1; k < node->ninputs; k++)
@@ -62,11 +62,17 @@ static bool is_cast(const td_ir_node *node) {
            args[format]->kind == TD_KIND_STRING && !strcmp(args[format]->string, "preserve");
 }
 
-static td_status settle_cast(const td_ir_node *node, td_pointwise_work *w) {
+/* What a node computes, and which of its inputs an operand is that is a tensor. */
+typedef struct work {
+    td_pointwise_work of;
+    int places[TD_MAX_PARAMS]; /* -1: a number */
+    bool cast;
+} work;
+
+static void settle_cast(const td_ir_node *node, work *w) {
     const td_dtype to = constant_of(node->inputs[1])->dtype;
-    *w = (td_pointwise_work){
-        .program = td_primitive_program(TD_PW_copy), .compute = to, .result = to};
-    return TD_OK;
+    *w = (work){.of = {.program = td_primitive_program(TD_PW_copy), .compute = to, .result = to},
+                .cast = true};
 }
 
 /* The arguments of a node, with stand-ins (owned by whoever calls) for its tensors. */
@@ -84,25 +90,45 @@ static td_status stand_in(const td_ir_node *node, td_value *args, td_tensor **te
             status = td_tensor_empty((td_dtype)type->dtype, td_device_stand_in(TD_DEVICE_CPU),
                                      type->n, ones, &tensors[k]);
         args[k] = constant ? *constant : TD_T(tensors[k]);
+        if (args[k].kind == TD_KIND_INT && node->op->params[k].type == TD_PARAM_FLOAT)
+            args[k] = TD_F((double)args[k].i); /* as calls take it */
     }
     return status;
 }
 
-/* What a node computes, as far as types say; EVALUE: nothing that a program could. Operands say
- * which of them are tensors, and nothing of these. */
-static td_status settle(const td_ir_node *node, td_pointwise_work *w) {
+/* The pointwise operator of these arguments, which may become others; NULL: there is none. */
+static td_status choose_op(const td_op **op, td_value *args) {
+    td_value chosen[3];
+    if (*op == TD_OP(clamp)) {
+        *op = td_pointwise_clamp(args, chosen);
+        memcpy(args, chosen, sizeof chosen);
+    }
+    return *op && (*op)->variant ? (*op)->variant(args, op) : TD_OK;
+}
+
+/* As far as types say; EVALUE: nothing that a program could do. */
+static td_status settle(const td_ir_node *node, work *w) {
     td_value args[TD_MAX_PARAMS];
     td_tensor *tensors[TD_MAX_PARAMS] = {NULL};
     const td_op *op = node->op;
-    if (is_cast(node))
-        return settle_cast(node, w);
-    td_status status = op->pointwise ? stand_in(node, args, tensors)
-                                     : td_fail(TD_EVALUE, "%s can't be part of a kernel", op->name);
-    if (status == TD_OK && op->variant)
-        status = op->variant(args, &op);
+    *w = (work){.cast = is_cast(node)};
+    if (w->cast) {
+        settle_cast(node, w);
+        return TD_OK;
+    }
+    td_status status = stand_in(node, args, tensors);
     if (status == TD_OK)
-        status = op->pointwise ? td_pointwise_settle(op, args, w)
-                               : td_fail(TD_EVALUE, "%s can't be part of a kernel", op->name);
+        status = choose_op(&op, args);
+    if (status == TD_OK)
+        status = op && op->pointwise
+                     ? td_pointwise_settle(op, args, &w->of)
+                     : td_fail(TD_EVALUE, "%s can't be part of a kernel", node->op->name);
+    for (int k = 0; status == TD_OK && k < w->of.program->noperands; k++) {
+        w->places[k] = -1;
+        for (int j = 0; j < node->ninputs; j++)
+            if (tensors[j] && w->of.operands[k].tensor == tensors[j])
+                w->places[k] = j;
+    }
     for (int k = 0; k < node->ninputs; k++)
         td_release(tensors[k]);
     return status;
@@ -123,23 +149,28 @@ static bool is_exact(const td_operand *o, td_dtype dtype) {
     return !memcmp(whole, rounded, td_dtype_size(dtype));
 }
 
+/* May a value of an operand be 0 where integers are divided by it? */
+static bool may_divide_by_zero(const work *w) {
+    return w->of.divides && (w->places[1] >= 0 || number_of(&w->of.operands[1]) == 0);
+}
+
 bool td_script_kernel_takes(const td_ir_node *node) {
-    td_pointwise_work w = {.program = NULL};
+    work w;
     bool tensors = false;
     if (node->kind != TD_IR_OPERATOR || node->inplace || node->noutputs != 1 ||
-        (!node->op->pointwise && !is_cast(node)))
+        (!node->op->pointwise && node->op != TD_OP(clamp) && !is_cast(node)))
         return false;
     for (int k = 0; k < node->ninputs; k++) {
         if (!constant_of(node->inputs[k]) && !is_known(node->inputs[k]->type))
             return false;
         tensors |= !constant_of(node->inputs[k]);
     }
-    if (!tensors || settle(node, &w) || w.result != node->outputs[0]->type->dtype ||
-        (w.divides && (w.operands[1].tensor || number_of(&w.operands[1]) == 0)))
+    if (!tensors || settle(node, &w) || w.of.result != node->outputs[0]->type->dtype ||
+        may_divide_by_zero(&w))
         return false;
-    const td_dtype compute = td_program_compute(w.program, w.compute);
-    for (int k = 0; k < w.program->noperands; k++)
-        if (!w.operands[k].tensor && !is_exact(&w.operands[k], compute))
+    const td_dtype compute = td_program_compute(w.of.program, w.of.compute);
+    for (int k = 0; k < w.of.program->noperands; k++)
+        if (w.places[k] < 0 && !is_exact(&w.of.operands[k], compute))
             return false;
     return true;
 }
@@ -205,27 +236,28 @@ static int add_program(const maker *m, const td_program *p, td_dtype call, const
 }
 
 /* The result of an operator is rounded, as it is by itself; of a fast one float32 may go on. */
-static int add_result(const maker *m, int made, const td_pointwise_work *w, bool cast) {
-    bool goes_on = m->fast && !cast && td_dtype_compute(w->result) != w->result &&
-                   w->program->outputs[0].dtype == TD_DTYPE_CALL &&
-                   td_program_compute(w->program, w->compute) == TD_F32;
-    return goes_on ? made : td_builder_convert(m->builder, made, named(m, w->result));
+static int add_result(const maker *m, int made, const work *w) {
+    const td_pointwise_work *of = &w->of;
+    bool goes_on = m->fast && !w->cast && td_dtype_compute(of->result) != of->result &&
+                   of->program->outputs[0].dtype == TD_DTYPE_CALL &&
+                   td_program_compute(of->program, of->compute) == TD_F32;
+    return goes_on ? made : td_builder_convert(m->builder, made, named(m, of->result));
 }
 
 static td_status add_node(maker *m, const td_ir_node *node) {
-    td_pointwise_work w = {.program = NULL};
+    work w;
     int operands[TD_MAX_PARAMS];
     td_status status = settle(node, &w);
     if (status)
         return status;
-    bool cast = is_cast(node);
-    for (int k = 0; k < w.program->noperands; k++)
-        operands[k] = cast || w.operands[k].tensor
-                          ? find_value(m, node->inputs[k])
-                          : td_builder_number(m->builder, number_of(&w.operands[k]));
-    int made = add_program(m, w.program, td_program_compute(w.program, w.compute), operands);
+    const td_program *p = w.of.program;
+    for (int k = 0; k < p->noperands; k++)
+        operands[k] = w.places[k] >= 0
+                          ? find_value(m, node->inputs[w.places[k]])
+                          : td_builder_number(m->builder, number_of(&w.of.operands[k]));
+    int made = add_program(m, p, td_program_compute(p, w.of.compute), operands);
     return made < 0 ? td_fail(TD_EVALUE, "%s can't be part of a kernel", node->op->name)
-                    : add_value(m, node->outputs[0], add_result(m, made, &w, cast));
+                    : add_value(m, node->outputs[0], add_result(m, made, &w));
 }
 
 /* Elements are read as they are in memory; a single one as what reads it. */
@@ -282,11 +314,11 @@ static td_status make_programs(td_script_kernel *k) {
 
 /* Groups of one float share programs with the operators that were compiled with Tide. */
 static td_dtype choose_compute(const td_ir_block *block) {
-    td_pointwise_work w = {.program = NULL};
+    work w;
     for (const td_ir_node *node = block->first; node; node = node->next)
         if (node->kind != TD_IR_CONSTANT && settle(node, &w) == TD_OK &&
-            td_dtype_compute(w.compute) == w.compute && w.compute != TD_BOOL)
-            return w.compute;
+            td_dtype_compute(w.of.compute) == w.of.compute && w.of.compute != TD_BOOL)
+            return w.of.compute;
     return TD_F32;
 }
 

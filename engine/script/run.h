@@ -5,7 +5,6 @@
 #include "engine/script/boxes.h"
 #include "engine/script/host.h"
 #include "engine/script/ir.h"
-#include "engine/script/kernel_error.h"
 
 /* A graph made ready to run. It is only read while it runs, by any number of threads at once. */
 typedef struct td_script td_script;
@@ -16,8 +15,6 @@ td_status td_script_new(td_ir_graph *g, td_script **out) TD_MUST_CHECK;
 td_script *td_script_retain(td_script *s);
 void td_script_release(td_script *s); /* NULL is fine */
 const td_ir_graph *td_script_graph(const td_script *s);
-/* What the fast kernels of it were found to differ in from their operators joins `error`. */
-void td_script_measured(const td_script *s, td_kernel_error *error);
 
 /* A host that several threads hold: copied, new. NULL: out of memory, and its release has run. */
 typedef struct td_shared_host td_shared_host;

@@ -1,5 +1,6 @@
 /* scripted_why.c: what a function tells of its specialisations. */
 #include "engine/core/memory.h"
+#include "engine/script/code.h"
 #include "engine/script/special.h"
 
 #include <stdarg.h>

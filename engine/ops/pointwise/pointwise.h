@@ -55,6 +55,10 @@ typedef struct td_pointwise_work {
 td_status td_pointwise_settle(const td_op *op, const td_value *args,
                               td_pointwise_work *w) TD_MUST_CHECK;
 
+/* The operator that does the work of clamp with these arguments, and its own arguments, three at
+ * most; NULL: no bound is given. */
+const td_op *td_pointwise_clamp(const td_value *args, td_value *chosen);
+
 /* Run another operator instead of a call's, in place where the call is; its first argument is the
  * call's. */
 td_status td_pointwise_apply_as(td_call *call, const td_op *op, const td_value *args) TD_MUST_CHECK;
