@@ -225,6 +225,43 @@ TEST(every_conversion_has_the_same_bits) {
     }
 }
 
+/* A product and a choice (which leaves NaNs as they are), each rounded to a 16-bit float. */
+static const td_program *rounded_twice(td_dtype narrow) {
+    const td_program *p = NULL;
+    td_builder *b = td_builder_new(OPERANDS);
+    int x = td_builder_convert(b, td_builder_operand(b, 0), TD_F32),
+        y = td_builder_convert(b, td_builder_operand(b, 1), TD_F32);
+    int product = td_builder_step_as(b, TD_PW_mul, TD_F32, x, y, 0);
+    product = td_builder_convert(b, td_builder_convert(b, product, (uint8_t)narrow), TD_F32);
+    int larger = td_builder_step_as(b, TD_PW_gt, TD_F32, product, y, 0);
+    int chosen = td_builder_step_as(b, TD_PW_where, TD_F32, larger, product, x);
+    chosen = td_builder_convert(b, chosen, (uint8_t)narrow);
+    int wide = td_builder_convert(b, chosen, TD_F32);
+    td_builder_output(b, chosen, TD_OUTPUT_ELEMENTS);
+    td_builder_output(b, td_builder_step_as(b, TD_PW_add, TD_F32, wide, wide, 0),
+                      TD_OUTPUT_ELEMENTS);
+    return td_builder_finish(b, &p) ? NULL : p;
+}
+
+TEST(rounding_on_the_way_has_the_same_bits) {
+    for (int64_t size = 2; size < 4200; size += size < 70 ? 1 : 1031)
+        for (int k = 0; k < 2; k++) {
+            const td_program *p = rounded_twice(k ? TD_BF16 : TD_F16);
+            td_tensor *x[2];
+            REQUIRE(p != NULL);
+            for (int j = 0; j < 2; j++) {
+                must(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 1, &size, &x[j]));
+                fill(x[j], (uint64_t)(size * 3 + j));
+            }
+            ((uint32_t *)x[0]->data)[size / 2] = 0x7f800001; /* a NaN by its last bit alone */
+            const td_operand operands[OPERANDS] = {{.tensor = x[0]}, {.tensor = x[1]}};
+            CHECK(check_alike("rounding", p, TD_F32, operands, 1, &size));
+            td_release(x[0]);
+            td_release(x[1]);
+            td_program_release(p);
+        }
+}
+
 /* ---- layouts ---- */
 
 static const char *const formulas[] = {
@@ -556,6 +593,7 @@ static int run_all(const char *isa) {
     if (!isa)
         RUN(every_primitive_in_every_dtype_has_the_same_bits);
     RUN(every_conversion_has_the_same_bits);
+    RUN(rounding_on_the_way_has_the_same_bits);
     RUN(operands_that_broadcast_or_have_gaps_give_the_same_bits);
     RUN(results_may_lie_where_operands_do);
     RUN(lists_and_sums_give_the_same_bits);
