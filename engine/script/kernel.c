@@ -2,6 +2,7 @@
 #include "engine/script/kernel.h"
 
 #include "engine/autograd/autograd.h"
+#include "engine/calls/autocast.h"
 #include "engine/calls/lists_run.h"
 #include "engine/core/backend.h"
 #include "engine/core/memory.h"
@@ -25,8 +26,9 @@ struct td_script_kernel {
     const td_program *program;
     td_dtype compute; /* of steps of TD_DTYPE_CALL */
     int ninputs, noutputs;
-    struct measure *fast; /* NULL: it has the operators' bits */
-    bool by_dims;         /* dtypes of what is computed depend on which inputs have dims */
+    struct measure *fast;    /* NULL: it has the operators' bits */
+    bool casts[TD_CUDA + 1]; /* by type of device: autocast does something to an operator */
+    bool by_dims;            /* dtypes of what is computed depend on which inputs have dims */
     uint8_t inputs[MOST_VALUES], outputs[MOST_VALUES]; /* dtypes */
 };
 
@@ -322,6 +324,12 @@ static td_dtype choose_compute(const td_ir_block *block) {
     return TD_F32;
 }
 
+static void note_casts(td_script_kernel *k) {
+    for (const td_ir_node *node = k->graph->block->first; node; node = node->next)
+        for (int slot = 0; node->kind == TD_IR_OPERATOR && slot <= TD_CUDA; slot++)
+            k->casts[slot] |= node->op->autocast[slot] != TD_AUTOCAST_NONE;
+}
+
 static td_status look_at_ends(td_script_kernel *k) {
     const td_ir_block *block = k->graph->block;
     const int zero = k->ninputs ? block->inputs[0]->type->n == 0 : 0;
@@ -346,6 +354,7 @@ td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
                             .ninputs = g->block->ninputs,
                             .noutputs = g->block->noutputs};
     td_status status = look_at_ends(k);
+    note_casts(k);
     if (status == TD_OK)
         status = make_programs(k);
     if (status) {
@@ -369,6 +378,14 @@ void td_script_kernel_free(td_script_kernel *k) {
 }
 
 /* ---- runs ---- */
+
+/* Must its operators see the modes of this call themselves? */
+static bool is_apart(const td_script_kernel *k, const td_tensor *model) {
+    if (TD_LIKELY(!td_modes_current.casting && !td_modes_current.dispatcher))
+        return false;
+    int slot = td_autocast_slot(td_tensor_device(model));
+    return td_modes_current.dispatcher || k->casts[slot < TD_CUDA ? slot : TD_CUDA];
+}
 
 typedef struct shape {
     int ndim;
@@ -509,9 +526,8 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
     td_operand operands[MOST_VALUES];
     td_tensor *results[MOST_VALUES] = {NULL};
     shape whole;
-    bool plain = !td_modes_current.casting && !td_modes_current.dispatcher;
-    const td_tensor *model = plain ? find_model(k, inputs) : NULL;
-    *taken = model && find_shape(k, inputs, model, &whole);
+    const td_tensor *model = find_model(k, inputs);
+    *taken = model && !is_apart(k, model) && find_shape(k, inputs, model, &whole);
     if (!*taken)
         return TD_OK;
     td_status status = TD_OK;
@@ -557,7 +573,7 @@ td_status td_script_kernel_run_alike(const td_script_kernel *k, const td_value *
     td_operand operands[FEW];
     td_tensor *results[FEW];
     *taken = !k->by_dims && k->ninputs && k->ninputs <= FEW && k->noutputs <= FEW &&
-             !td_modes_current.casting && !td_modes_current.dispatcher && are_alike(k, inputs);
+             are_alike(k, inputs) && !is_apart(k, inputs[0].tensor);
     if (!*taken)
         return TD_OK;
     const td_tensor *model = inputs[0].tensor;

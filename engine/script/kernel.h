@@ -25,8 +25,8 @@ void td_script_kernel_measured(td_script_kernel *k, td_kernel_error *error);
 /* Run it on inputs, borrowed; outputs are new. The bits are those of the operators one by one,
  * unless the graph is fast.
  * *taken is false, and nothing is done, where these inputs need the operators themselves: other
- * dtypes, layouts or devices, results of several shapes, calls that are recorded or cast, or that a
- * dispatcher is to see. */
+ * dtypes, layouts or devices, results of several shapes, calls that are recorded, that autocast
+ * does something to, or that a dispatcher is to see. */
 td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs, td_value *outputs,
                                bool *taken) TD_MUST_CHECK;
 

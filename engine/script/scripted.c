@@ -17,11 +17,13 @@
 
 /* ---- finding one ---- */
 
-static uint64_t modes_now(void) {
+static uint64_t modes_now(const td_scripted *f) {
     const td_modes *m = &td_modes_current;
     uint64_t key = (uint64_t)m->grad_disabled | (uint64_t)m->inference << 1 |
-                   (uint64_t)m->casting << 2 | (uint64_t)td_default_dtype() << 8 |
-                   (uint64_t)m->device.type << 16 | (uint64_t)(uint8_t)m->device.index << 24;
+                   (uint64_t)m->casting << 2 |
+                   (uint64_t)atomic_load_explicit(&f->fast, memory_order_relaxed) << 3 |
+                   (uint64_t)td_default_dtype() << 8 | (uint64_t)m->device.type << 16 |
+                   (uint64_t)(uint8_t)m->device.index << 24;
     for (int k = 0; m->casting && k < TD_DEVICE_TYPES; k++)
         key |= (uint64_t)(m->cast[k] & 31) << (32 + 5 * k);
     return key;
@@ -152,7 +154,7 @@ static inline td_status choose(td_scripted *f, const td_value *inputs, const td_
         atomic_fetch_add_explicit(&f->plain_calls, 1, memory_order_relaxed);
         return TD_OK;
     }
-    uint64_t modes = modes_now();
+    uint64_t modes = modes_now(f);
     s = find(f, modes, inputs);
     td_status status = TD_LIKELY(s) ? TD_OK : make_locked(f, modes, inputs, &s);
     if (TD_UNLIKELY(status))
@@ -297,7 +299,7 @@ td_status td_scripted_fork(td_scripted *f, const td_value *inputs, td_value *fut
 td_status td_scripted_graph_for(td_scripted *f, const td_value *inputs, td_ir_graph **out) {
     td_special *s = NULL;
     *out = NULL;
-    uint64_t modes = modes_now();
+    uint64_t modes = modes_now(f);
     td_status status = make_locked(f, modes, inputs, &s);
     if (status == TD_OK)
         *out = td_ir_graph_retain((td_ir_graph *)td_script_graph(s ? s->script : f->plain));
