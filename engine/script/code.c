@@ -31,6 +31,20 @@ void td_script_release(td_script *s) {
     td_free(s);
 }
 
+static void add_measured(const td_script *s, const td_code_block *c, td_kernel_error *error) {
+    for (int k = 0; k < c->nsteps; k++) {
+        if (c->steps[k].script && c->steps[k].script != s)
+            td_script_measured(c->steps[k].script, error);
+        for (int b = 0; b < c->steps[k].node->nblocks; b++)
+            add_measured(s, &c->steps[k].blocks[b], error);
+    }
+}
+
+void td_script_measured(const td_script *s, td_kernel_error *error) {
+    td_script_kernel_measured(s->kernel, error);
+    add_measured(s, &s->code, error);
+}
+
 const td_ir_graph *td_script_graph(const td_script *s) {
     return s->graph;
 }

@@ -52,6 +52,9 @@ struct td_script {
     struct td_row_kernel *rows;
 };
 
+/* What the fast kernels of a script were found to differ in from their operators joins `error`. */
+void td_script_measured(const td_script *s, td_kernel_error *error);
+
 /* The function that runs nodes of a kind. */
 td_step_fn td_step_of_kind(td_ir_kind kind);
 

@@ -5,23 +5,29 @@
 
 #include <stdio.h>
 
-static const td_ir_node *next_operator(const td_ir_node *node) {
-    while (node && node->kind != TD_IR_OPERATOR)
-        node = node->next;
-    return node;
+enum { MOST = 64 }; /* operators that are named */
+
+/* The operators of a group, those of the groups in it among them, in order; how many. */
+static int gather(const td_ir_graph *g, const td_ir_node **list, int n) {
+    for (const td_ir_node *node = g->block->first; node && n < MOST; node = node->next) {
+        if (node->kind == TD_IR_FUSION_GROUP)
+            n = gather(node->subgraph, list, n);
+        else if (node->kind == TD_IR_OPERATOR)
+            list[n++] = node;
+    }
+    return n;
 }
 
-/* "mul*10": an operator that stands so often in a row; the node behind. */
-static const td_ir_node *add_run(char *text, size_t size, size_t *used, const td_ir_node *node) {
-    const td_ir_node *first = node;
-    int times = 0;
-    for (; node && node->op == first->op; times++)
-        node = next_operator(node->next);
+/* "mul*10": an operator that stands so often in a row; how often. */
+static int add_run(char *text, size_t size, size_t *used, const td_ir_node *const *list, int n) {
+    int times = 1;
+    while (times < n && list[times]->op == list[0]->op)
+        times++;
     if (*used < size)
-        *used += (size_t)snprintf(text + *used, size - *used, " %s", first->op->name);
+        *used += (size_t)snprintf(text + *used, size - *used, " %s", list[0]->op->name);
     if (times > 1 && *used < size)
         *used += (size_t)snprintf(text + *used, size - *used, "*%d", times);
-    return node;
+    return times;
 }
 
 static void add_part(char *text, size_t size, size_t *used, const td_ir_node *node) {
@@ -36,10 +42,11 @@ static void add_part(char *text, size_t size, size_t *used, const td_ir_node *no
 const char *td_script_group_name(const td_ir_graph *g) {
     char name[100] = "fused", parts[2000] = "";
     size_t nname = 5, nparts = 0;
-    const td_ir_node *first = next_operator(g->block->first);
-    for (const td_ir_node *node = first; node;)
-        node = add_run(name, sizeof name, &nname, node);
-    for (const td_ir_node *node = first; node; node = next_operator(node->next))
-        add_part(parts, sizeof parts, &nparts, node);
+    const td_ir_node *list[MOST];
+    int n = gather(g, list, 0);
+    for (int k = 0; k < n;)
+        k += add_run(name, sizeof name, &nname, list + k, n - k);
+    for (int k = 0; k < n; k++)
+        add_part(parts, sizeof parts, &nparts, list[k]);
     return td_event_group_name(name, parts, "fused");
 }

@@ -211,6 +211,7 @@ struct td_ir_graph {
     int nnames;                 /* numbers given as names so far */
     bool failed;                /* memory ran out */
     bool fits;                  /* shapes and numbers are such that no call refuses them */
+    bool fast; /* kernels of its groups need not have the bits of their operators */
 };
 
 /* New, with an empty block; NULL: out of memory (no message is set). */

@@ -3,6 +3,7 @@
 #define TD_SCRIPT_KERNEL_H
 
 #include "engine/script/ir.h"
+#include "engine/script/kernel_error.h"
 
 typedef struct td_script_kernel td_script_kernel;
 
@@ -10,22 +11,28 @@ typedef struct td_script_kernel td_script_kernel;
  * operations of a processor? */
 bool td_script_kernel_calls(const td_ir_node *node);
 
-/* May a node stand in a group? It is a pointwise operator on tensors of one dtype, float32 or
- * float64, whose other arguments are constants, as far as its types say: one that makes such
- * tensors, or masks of them (comparisons and what joins those), or chooses by a mask. */
+/* May a node stand in a group? It is a pointwise operator, or a conversion to another dtype, of
+ * tensors whose dtypes and numbers of dims its types say, and whose other arguments are constants;
+ * one that cannot fail for what elements are. */
 bool td_script_kernel_takes(const td_ir_node *node);
 
 /* New, of a group's graph, which is borrowed for its life; EVALUE where a node can't be part of one
- * program. */
+ * program. A fast graph's program may join and reorder sums and products, and does not round
+ * 16-bit floats between operators. */
 td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) TD_MUST_CHECK;
 /* Its program, borrowed: an operand for each input and an output for each output of the graph. */
 const struct td_program *td_script_kernel_program(const td_script_kernel *k);
 void td_script_kernel_free(td_script_kernel *k); /* NULL is fine */
 
-/* Run it on inputs, borrowed; outputs are new. The bits are those of the operators one by one.
+/* What its results were found to differ in from its operators', calls 1, 2, 4, 8 ... having been
+ * looked at, each with its own inputs. Joins `error`; nothing where the graph is not fast. */
+void td_script_kernel_measured(td_script_kernel *k, td_kernel_error *error);
+
+/* Run it on inputs, borrowed; outputs are new. The bits are those of the operators one by one,
+ * unless the graph is fast.
  * *taken is false, and nothing is done, where these inputs need the operators themselves: other
- * dtypes, layouts or devices, results of several shapes, calls that are recorded or cast, or that a
- * dispatcher is to see. */
+ * dtypes, layouts or devices, results of several shapes, calls that are recorded, that autocast
+ * does something to, or that a dispatcher is to see. */
 td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs, td_value *outputs,
                                bool *taken) TD_MUST_CHECK;
 

@@ -458,7 +458,7 @@ static td_status make_memory(run *r, const extent *full) {
 }
 
 static td_status run_observed(run *r) {
-    td_lists_run observed = {.name = "fused",
+    td_lists_run observed = {.name = r->kernel->name,
                              .device = r->device,
                              .n = r->kernel->noutputs,
                              .results = r->results,

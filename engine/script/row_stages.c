@@ -4,6 +4,7 @@
 #include "engine/core/memory.h"
 #include "engine/ops/language/program.h"
 #include "engine/ops/plan/reduction.h"
+#include "engine/script/group_name.h"
 
 #include <string.h>
 
@@ -534,6 +535,7 @@ td_status td_row_kernel_new(const td_ir_graph *g, td_row_kernel **out) {
     if (!m.k)
         return td_fail(TD_ENOMEM, "out of memory for a kernel");
     m.k->graph = g;
+    m.k->name = td_script_group_name(g);
     if (!find_shape(g->block, &m.shape))
         TD_TRY(refuse("no operator along rows"));
     m.k->ndim = m.shape.full->n;

@@ -30,6 +30,7 @@ typedef struct td_row_stage {
 
 struct td_row_kernel {
     const td_ir_graph *graph;
+    const char *name; /* of its events */
     int ninputs, noutputs, nvalues, nstages, nslots, ntotals;
     int ndim;  /* of the shape, */
     int inner; /* of which the last so many are a row */

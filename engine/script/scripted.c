@@ -21,11 +21,13 @@
 
 /* ---- finding one ---- */
 
-static uint64_t modes_now(void) {
+static uint64_t modes_now(const td_scripted *f) {
     const td_modes *m = &td_modes_current;
     uint64_t key = (uint64_t)m->grad_disabled | (uint64_t)m->inference << 1 |
-                   (uint64_t)m->casting << 2 | (uint64_t)td_default_dtype() << 8 |
-                   (uint64_t)m->device.type << 16 | (uint64_t)(uint8_t)m->device.index << 24;
+                   (uint64_t)m->casting << 2 |
+                   (uint64_t)atomic_load_explicit(&f->fast, memory_order_relaxed) << 3 |
+                   (uint64_t)td_default_dtype() << 8 | (uint64_t)m->device.type << 16 |
+                   (uint64_t)(uint8_t)m->device.index << 24;
     for (int k = 0; m->casting && k < TD_DEVICE_TYPES; k++)
         key |= (uint64_t)(m->cast[k] & 31) << (32 + 5 * k);
     return key;
@@ -254,7 +256,8 @@ enum {
  * everything is made at once (TIDE_SCRIPT=now), so that what runs is always the same. */
 static __attribute__((cold, noinline)) atomic_llong *
 pick_timed(const td_scripted *f, td_special *s, long long n, const td_script **out) {
-    if (s->failed || n < WRITTEN_FROM || !td_later_wanted(INT_MAX))
+    if (s->failed || n < WRITTEN_FROM || !td_later_wanted(INT_MAX) ||
+        atomic_load_explicit(&f->fast, memory_order_relaxed)) /* which has other bits as written */
         return NULL;
     if (n > WRITTEN_TO)
         return &s->least_ns[1];
@@ -287,7 +290,7 @@ static inline td_status choose(td_scripted *f, const td_value *inputs, const td_
         atomic_fetch_add_explicit(&f->plain_calls, 1, memory_order_relaxed);
         return TD_OK;
     }
-    uint64_t modes = modes_now();
+    uint64_t modes = modes_now(f);
     s = find(f, modes, inputs);
     td_status status = TD_LIKELY(s) ? TD_OK : make_or_ask(f, modes, inputs, &s);
     if (TD_UNLIKELY(status))
@@ -403,6 +406,10 @@ void td_scripted_set_eager(td_scripted *f, bool eager) {
     atomic_store_explicit(&f->eager, eager, memory_order_relaxed);
 }
 
+void td_scripted_set_fast(td_scripted *f, bool fast) {
+    atomic_store(&f->fast, fast);
+}
+
 /* ---- calls ---- */
 
 /* A call that is recorded for backward, as one node; *taken is false where it is none, or none that
@@ -444,7 +451,7 @@ td_status td_scripted_fork(td_scripted *f, const td_value *inputs, td_value *fut
 td_status td_scripted_graph_for(td_scripted *f, const td_value *inputs, td_ir_graph **out) {
     td_special *s = NULL;
     *out = NULL;
-    uint64_t modes = modes_now();
+    uint64_t modes = modes_now(f);
     td_status status = make_locked(f, modes, inputs, &s);
     if (status == TD_OK)
         *out = td_ir_graph_retain((td_ir_graph *)td_script_graph(s ? s->script : f->plain));

@@ -37,6 +37,10 @@ int td_scripted_noutputs(const td_scripted *f);
 td_status td_scripted_set_host(td_scripted *f, const td_script_host *host) TD_MUST_CHECK;
 /* Run the graph as it was written, node by node, from here on: for breakpoints and comparisons. */
 void td_scripted_set_eager(td_scripted *f, bool eager);
+/* From here on groups may differ from their operators in the last bits: machine code joins products
+ * and sums and reorders both, 16-bit floats go on in float32 within a group. Calls that are
+ * recorded for backward keep their bits. td_scripted_why tells the difference that was measured. */
+void td_scripted_set_fast(td_scripted *f, bool fast);
 
 /* Call it: as many inputs as its graph has, borrowed; as many outputs, the caller's to drop
  * (td_value_drop), which own all they have. Inputs may be numbers, bools, nil, tensors, dtypes,

@@ -1,5 +1,6 @@
 /* scripted_why.c: what a function tells of its specialisations. */
 #include "engine/core/memory.h"
+#include "engine/script/code.h"
 #include "engine/script/special.h"
 
 #include <stdarg.h>
@@ -87,6 +88,22 @@ static void add_saving(words *w, const td_special *s) {
             saved < 0 ? -saved : saved, saved < 0 ? "lost" : "saved", written / 1e3, own / 1e3);
 }
 
+/* How far fast kernels were from their operators' bits. */
+static void add_measured(words *w, const td_special *s) {
+    td_kernel_error error = {.calls = 0};
+    if (!td_script_graph(s->script)->fast)
+        return;
+    td_script_measured(s->script, &error);
+    if (!error.calls)
+        add(w, "; fast, not measured yet");
+    else
+        add(w,
+            "; fast: at most %.6g ulp from its operators (%.3g of the largest element's)%s, in "
+            "%lld runs compared",
+            error.ulps, error.scaled, error.others ? ", integers or masks differ" : "",
+            (long long)error.calls);
+}
+
 static void add_special(words *w, const td_scripted *f, const td_special *s, int number) {
     const int64_t *sizes = s->sizes;
     add(w, "%d: (", number);
@@ -102,6 +119,7 @@ static void add_special(words *w, const td_scripted *f, const td_special *s, int
         add(w, "; sizes varied, a later one serves them");
     if (s->failed)
         add(w, "; could not be rewritten, runs as written");
+    add_measured(w, s);
     if (s->made)
         add_difference(w, f, s, s->made);
     add(w, "\n");

@@ -127,6 +127,7 @@ static td_status rewrite_call(td_ir_node *node, const td_passes_options *options
     td_ir_graph *g = td_ir_graph_copy(whole);
     if (!g)
         return td_fail(TD_ENOMEM, "out of memory for a graph");
+    g->fast = node->block->graph->fast;
     bool itself = false;
     for (const td_ir_node *made = g->made; made; made = made->made)
         itself |= made->subgraph == whole;
@@ -172,6 +173,7 @@ td_status td_special_rewrite(const td_scripted *f, td_special *s, const td_value
     td_ir_graph *g = td_ir_graph_copy(f->graph);
     if (!g)
         return td_fail(TD_ENOMEM, "out of memory for a graph");
+    g->fast = atomic_load(&f->fast);
     set_types(f, s, inputs, g);
     td_status status = td_ir_status(g);
     int left = MOST_WITHIN;

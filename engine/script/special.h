@@ -28,7 +28,7 @@ struct td_special {
 
 struct td_scripted {
     atomic_int refs;
-    atomic_bool eager;
+    atomic_bool eager, fast;
     td_ir_graph *graph;
     char *name;
     td_script *plain;        /* the graph as it was written */

@@ -28,26 +28,36 @@ local function document(f)
     return f
 end
 
+local function make_fast(f, fast)
+    if fast then
+        script.set_fast(f)
+    end
+    return f
+end
+
 -- ---- making them ----
 
-jit.trace = declare("trace(any fn, Tensor|Tensor[] inputs, *, bool check=true, str? name=nil) -> ScriptFunction",
+local FAST = " fast allows groups of pointwise operators other last bits than theirs: sums and products are joined and reordered, 16-bit "
+    .. "floats go on in float32 from one operator to the next; f:why() tells the difference in ulp that was measured."
+
+jit.trace = declare("trace(any fn, Tensor|Tensor[] inputs, *, bool check=true, str? name=nil, bool fast=false) -> ScriptFunction",
     "Runs a function, or a module, with these tensors and records what it calls: a ScriptFunction of the graph. Tensors that the "
     .. "function has otherwise are constants of it, by reference. What Lua works out of a tensor (item, a comparison, a size) is fixed, "
-    .. "with a warning that names the line; check calls the function twice more with other numbers and compares.",
-    function(fn, inputs, check, name)
-        return document(trace.run(check_callable("trace", fn), inputs, { check = check, name = name }))
+    .. "with a warning that names the line; check calls the function twice more with other numbers and compares." .. FAST,
+    function(fn, inputs, check, name, fast)
+        return document(make_fast(trace.run(check_callable("trace", fn), inputs, { check = check, name = name }), fast))
     end)
 
-jit.script = declare("script(any fn, *, str? types=nil, str? name=nil) -> ScriptFunction",
+jit.script = declare("script(any fn, *, str? types=nil, str? name=nil, bool fast=false) -> ScriptFunction",
     "Compiles the Lua source of a function, or of a module's forward, with its branches and loops: a ScriptFunction of the graph. "
     .. "Parameters are tensors, or of the types that a comment on the function's head or `types` says: --: Tensor, int, float[], "
     .. "Tensor?, (Tensor, Tensor), nil; one of nil is never given. What the function reads and is no tensor (numbers, tables, a module's "
-    .. "training) is fixed; tensors are there by reference.",
-    function(fn, types, name)
+    .. "training) is fixed; tensors are there by reference." .. FAST,
+    function(fn, types, name, fast)
         check_callable("script", fn)
         local f = tide._require("jit.compiler.compile").compile(fn, { types = types, name = name })
         script.info(f).made = "compiled"
-        return document(f)
+        return document(make_fast(f, fast))
     end)
 
 jit.ignore = declare("ignore(function fn) -> function",
@@ -84,12 +94,13 @@ jit.emit_c = declare("emit_c(any f, " .. EMIT_OPTIONS,
         return emit_c(f, path, name, main)
     end)
 
-jit.load = declare("load(str path) -> ScriptFunction",
-    "The function of a file that f:save wrote. No Lua of it runs: a file holds a graph and its tensors.",
-    function(path)
+jit.load = declare("load(str path, *, bool fast=false) -> ScriptFunction",
+    "The function of a file that f:save wrote. No Lua of it runs: a file holds a graph and its tensors, and not whether it was fast."
+    .. FAST,
+    function(path, fast)
         local f = script.load(path)
         script.info(f).made = "loaded from " .. path
-        return document(f)
+        return document(make_fast(f, fast))
     end)
 
 jit.cache = declare("cache(*, bool clear=false) -> any",

@@ -36,6 +36,12 @@ static int get_specialisations(lua_State *L) {
     return return_text(L, td_scripted_why(f->function), "why");
 }
 
+/* set_fast(f): its groups need not have the bits of their operators. */
+static int set_fast(lua_State *L) {
+    td_scripted_set_fast(tide_check_script_function(L, 1, "fast")->function, true);
+    return 0;
+}
+
 /* ---- functions of graphs ---- */
 
 /* What becomes a userdata in a protected call, which leaves it to its caller. */
@@ -209,6 +215,7 @@ void tide_set_script_functions(lua_State *L) {
         {"parse", parse},
         {"graph", get_graph},
         {"specialisations", get_specialisations},
+        {"set_fast", set_fast},
         {"graph_for", graph_for},
         {"trace", tide_script_trace},
         {"describe", tide_script_describe},

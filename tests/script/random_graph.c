@@ -104,7 +104,8 @@ static td_ir_value *list(maker *m, td_ir_block *block) {
 
 /* NULL: no argument is drawn for such a parameter. */
 static td_ir_value *argument(maker *m, td_ir_block *block, const td_param *param) {
-    static const td_dtype dtypes[] = {TD_F32, TD_F64, TD_F16, TD_I64, TD_I32, TD_BOOL};
+    static const td_dtype dtypes[] = {TD_F32, TD_F64,  TD_F16,  TD_I64, TD_I32,
+                                      TD_U8,  TD_BOOL, TD_BF16, TD_I16, TD_I8};
     bool preset = param->has_default || param->optional;
     if (preset && pick(m, 4) && param->preset.kind != TD_KIND_TENSOR)
         return td_ir_add_constant(block, param->preset);
@@ -124,7 +125,7 @@ static td_ir_value *argument(maker *m, td_ir_block *block, const td_param *param
     if (type == TD_PARAM_DIMS || type == TD_PARAM_INTS)
         return ints(m, block, param);
     if (type == TD_PARAM_DTYPE)
-        return td_ir_add_constant(block, TD_DTYPE(dtypes[pick(m, 6)]));
+        return td_ir_add_constant(block, TD_DTYPE(dtypes[pick(m, 10)]));
     if (type == TD_PARAM_STRING)
         return word(m, block, param);
     if (type == TD_PARAM_DEVICE || type == TD_PARAM_GENERATOR)
@@ -427,11 +428,12 @@ static void add_inputs(maker *m) {
         td_dtype dtype;
         int n;
         int64_t sizes[2], strides[2];
-    } shapes[] = {{TD_F32, 2, {2, 3}, {3, 1}},  {TD_F32, 1, {3}, {1}},
-                  {TD_F32, 2, {2, 3}, {1, 2}},  {TD_F64, 2, {2, 3}, {3, 1}},
-                  {TD_I64, 2, {2, 3}, {3, 1}},  {TD_F32, 0, {0}, {0}},
-                  {TD_F32, 2, {2, 1}, {1, 1}},  {TD_F16, 2, {2, 3}, {3, 1}},
-                  {TD_BOOL, 2, {2, 3}, {3, 1}}, {TD_F32, 2, {2, 3}, {6, 2}}};
+    } shapes[] = {
+        {TD_F32, 2, {2, 3}, {3, 1}}, {TD_F32, 1, {3}, {1}},        {TD_F32, 2, {2, 3}, {1, 2}},
+        {TD_F64, 2, {2, 3}, {3, 1}}, {TD_I64, 2, {2, 3}, {3, 1}},  {TD_F32, 0, {0}, {0}},
+        {TD_F32, 2, {2, 1}, {1, 1}}, {TD_F16, 2, {2, 3}, {3, 1}},  {TD_BOOL, 2, {2, 3}, {3, 1}},
+        {TD_F32, 2, {2, 3}, {6, 2}}, {TD_BF16, 2, {2, 3}, {3, 1}}, {TD_I8, 2, {2, 3}, {3, 1}},
+        {TD_U8, 1, {3}, {1}},        {TD_I32, 0, {0}, {0}}};
     for (int k = 0, n = 2 + pick(m, 4); k < n; k++) {
         int s = k ? pick(m, (int)(sizeof shapes / sizeof *shapes)) : 0;
         td_ir_type type = {.kind = TD_IR_TENSOR,

@@ -393,8 +393,9 @@ static uint64_t hash_of(const td_code_form *f) {
 static bool is_same_program(const td_program *a, const td_program *b) {
     if (a == b)
         return true;
-    if (a->digest != b->digest || a->nsteps != b->nsteps || a->nloads != b->nloads ||
-        a->nconstants != b->nconstants || a->noutputs != b->noutputs || a->nbuffers != b->nbuffers)
+    if (a->digest != b->digest || a->fast != b->fast || a->nsteps != b->nsteps ||
+        a->nloads != b->nloads || a->nconstants != b->nconstants || a->noutputs != b->noutputs ||
+        a->nbuffers != b->nbuffers)
         return false;
     for (int k = 0; k < a->nloads; k++)
         if (a->loads[k].dtype != b->loads[k].dtype)

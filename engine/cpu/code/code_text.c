@@ -9,7 +9,7 @@
 #include "engine/core/memory.h"
 #include "engine/cpu/code/code_values.h"
 #include "engine/cpu/code/code_words.h"
-#include "engine/cpu/pointwise/fused_kernels.h"
+#include "engine/cpu/pointwise/pointwise_job.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -20,7 +20,6 @@ typedef struct writing {
     td_code_values v;
     td_code_writer w;
     int lanes, vector_bytes;
-    bool masks;               /* the set has them */
     bool tiled;               /* calls are made */
     int blocks;               /* loops so far; the last one's number is in its names */
     int all[TD_CODE_VALUES];  /* registers of numbers in all lanes, */
@@ -184,6 +183,16 @@ static bool is_made_in(const td_code_value *v, int passage) {
     return v->needed && v->passage == passage && (v->kind == TD_CODE_IN_PLACE || kept);
 }
 
+/* The float32 that a value is, after it has been a 16-bit float within this loop; -1: it is none
+ * such. */
+static int rounded_by(const writing *x, const td_code_value *value, int passage) {
+    const td_code_value *narrow = &x->v.values[value->src[0]];
+    bool rounds = value->primitive < 0 && td_is_narrow((td_dtype)value->from) &&
+                  value->dtype == TD_F32 && narrow->primitive < 0 && narrow->from == TD_F32 &&
+                  narrow->kind == TD_CODE_IN_PLACE && narrow->passage == passage;
+    return rounds ? narrow->src[0] : -1;
+}
+
 static void write_output(writing *x, int k, int passage, way how) {
     const int value = x->v.outputs[k];
     const td_dtype dtype = dtype_of(x, value);
@@ -209,10 +218,14 @@ static void write_body(writing *x, int passage, way how) {
             continue;
         }
         int src[3] = {0, 0, 0};
-        for (int s = 0; s < value->arity; s++)
+        const int rounded = rounded_by(x, value, passage);
+        for (int s = 0; s < value->arity && rounded < 0; s++)
             src[s] = value_in_loop(x, value->src[s], passage, how);
-        x->made[k] = td_code_operation(&x->w, value->primitive, (td_dtype)value->from,
-                                       (td_dtype)value->dtype, src);
+        x->made[k] = rounded >= 0
+                         ? td_code_round(&x->w, (td_dtype)value->from,
+                                         value_in_loop(x, rounded, passage, how))
+                         : td_code_operation(&x->w, value->primitive, (td_dtype)value->from,
+                                             (td_dtype)value->dtype, src);
     }
     for (int k = 0; last && k < x->program->noutputs; k++)
         value_in_loop(x, v->outputs[k], passage, how);
@@ -317,7 +330,7 @@ static void write_passages(writing *x) {
     for (int passage = 0; passage < x->v.passages; passage++) {
         if (has_body(x, passage)) {
             write_loop(x, passage, WHOLE, "0", "%whole");
-            if (x->masks)
+            if (x->w.masks)
                 write_rest(x, passage);
             else
                 write_loop(x, passage, SINGLE, "%whole", "%count");
@@ -465,9 +478,12 @@ static void write_rows(writing *x) {
 
 /* ---- the whole text ---- */
 
-/* Elements of a vector: as many as the widest of them has. */
+/* Elements of a vector: as many as the widest of them has; twice as many where 16-bit floats are
+ * rounded on the way, so that two of such long chains of operations, each waiting for the one
+ * before, are at work in a processor's window at a time. */
 static int count_lanes(const writing *x) {
     size_t widest = 1;
+    bool rounds = false;
     for (int k = 0; k < x->v.n; k++) {
         const td_code_value *v = &x->v.values[k];
         size_t bytes = td_dtype_size((td_dtype)v->dtype);
@@ -475,8 +491,9 @@ static int count_lanes(const writing *x) {
             widest = bytes;
         if (v->needed && v->arity && td_dtype_size((td_dtype)v->from) > widest)
             widest = td_dtype_size((td_dtype)v->from);
+        rounds |= v->needed && v->primitive < 0 && td_is_narrow((td_dtype)v->dtype);
     }
-    return x->vector_bytes / (int)widest;
+    return (rounds ? 2 : 1) * x->vector_bytes / (int)widest;
 }
 
 static void write_all(writing *x, const td_code_text *text) {
@@ -504,7 +521,8 @@ const char *td_code_write(const td_code_form *form, const char *isa, td_code_tex
         return text ? NULL : "out of memory";
     x->form = form;
     x->program = form->program;
-    x->masks = avx512;
+    x->w.masks = avx512;
+    x->w.fast = form->program->fast;
     x->vector_bytes = avx512 ? 64 : avx2 ? 32 : 16;
     const char *why = form->narrow != TD_DTYPE_NONE && !avx512 && !avx2
                           ? "16-bit floats without instructions for them"

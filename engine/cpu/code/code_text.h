@@ -1,10 +1,10 @@
 /* code_text.h: a pointwise program as a function in the text of LLVM's intermediate language.
  *
  * Each step is written as the operation that its loop does (primitives.def), so results have the
- * same bits: nothing is fused into multiply-adds, nothing is reordered. A step that has no such
- * operation is a call of its own loop on a tile of elements, through a table of functions that the
- * caller passes, so the code has no symbol to be resolved. Knows neither LLVM nor when code is
- * made.
+ * same bits: nothing is fused into multiply-adds, nothing is reordered, unless the program is fast.
+ * A step that has no such operation is a call of its own loop on a tile of elements, through a
+ * table of functions that the caller passes, so the code has no symbol to be resolved. Knows
+ * neither LLVM nor when code is made.
  */
 #ifndef TD_CPU_CODE_CODE_TEXT_H
 #define TD_CPU_CODE_CODE_TEXT_H

@@ -11,15 +11,26 @@ static bool is_whole(td_dtype dtype) {
     return td_dtype_is_int(dtype);
 }
 
-static bool converts_in_place(td_dtype from, td_dtype to) {
-    if (from == TD_BOOL)
-        return to == TD_F32 || to == TD_F64 || is_whole(to);
-    if (to == TD_BOOL)
-        return from == TD_F32 || from == TD_F64 || is_whole(from);
-    if (is_whole(from) && is_whole(to))
+/* What float32 holds: the 16-bit floats are converted to and from these by way of it. */
+static bool is_short(td_dtype dtype) {
+    return dtype == TD_BOOL || dtype == TD_U8 || dtype == TD_I8 || dtype == TD_I16 ||
+           td_is_narrow(dtype);
+}
+
+/* `wide`: the set has instructions that float16 needs. */
+static bool converts_in_place(td_dtype from, td_dtype to, bool wide) {
+    if ((from == TD_F16 || to == TD_F16) && !wide)
+        return false;
+    if (td_is_narrow(from))
+        return to == TD_BOOL || td_dtype_is_float(to);
+    if (td_is_narrow(to))
+        return from == TD_F32 || is_short(from);
+    if (from == TD_BOOL || to == TD_BOOL || (is_whole(from) && is_whole(to)))
         return true;
+    if (is_whole(from))
+        return to == TD_F64 || from != TD_I64;
     return (from == TD_F32 && to == TD_F64) || (from == TD_F64 && to == TD_F32) ||
-           (from == TD_I32 && (to == TD_F32 || to == TD_F64)) || (from == TD_I64 && to == TD_F64);
+           (from == TD_F32 && (to == TD_I32 || to == TD_I16 || to == TD_I8));
 }
 
 /* Of bools: what keeps to 0 and 1. */
@@ -51,7 +62,7 @@ bool td_code_in_place(int primitive, td_dtype from, td_dtype to, bool rounds) {
 #undef PRIMITIVE
         [TD_PW_sqrt] = FLOATS};
     if (primitive < 0)
-        return converts_in_place(from, to);
+        return converts_in_place(from, to, rounds);
     if (primitive == TD_PW_copy || primitive == TD_PW_where)
         return true;
     if (primitive == TD_PW_nextafter)

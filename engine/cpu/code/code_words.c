@@ -2,6 +2,7 @@
 #include "engine/cpu/code/code_words.h"
 
 #include "engine/core/memory.h"
+#include "engine/cpu/pointwise/pointwise_job.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -212,6 +213,14 @@ void td_code_declare(td_code_writer *w) {
 
 /* ---- floats ---- */
 
+/* A sum, a difference or a product. */
+#define FREELY " contract reassoc"
+static int arithmetic(const words *x, const char *operation, int a, int b) {
+    char text[32];
+    snprintf(text, sizeof text, "%s%s", operation, x->w->fast ? FREELY : "");
+    return two(x, text, x->v, a, b);
+}
+
 #define SIGN_BIT(x)  float_words[(x)->dtype].sign
 #define OTHER_BIT(x) float_words[(x)->dtype].others
 
@@ -246,17 +255,17 @@ static int float_operation(const words *x, int primitive, int a, int b, int c) {
     int made;
     switch (primitive) {
     case TD_PW_add:
-        return two(x, "fadd", x->v, a, b);
+        return arithmetic(x, "fadd", a, b);
     case TD_PW_sub:
-        return two(x, "fsub", x->v, a, b);
+        return arithmetic(x, "fsub", a, b);
     case TD_PW_mul:
-        return two(x, "fmul", x->v, a, b);
+        return arithmetic(x, "fmul", a, b);
     case TD_PW_square:
-        return two(x, "fmul", x->v, a, a);
+        return arithmetic(x, "fmul", a, a);
     case TD_PW_div:
         return two(x, "fdiv", x->v, a, b);
     case TD_PW_muladd:
-        return two(x, "fadd", x->v, a, two(x, "fmul", x->v, b, c));
+        return arithmetic(x, "fadd", a, arithmetic(x, "fmul", b, c));
     case TD_PW_reciprocal:
         return two(x, "fdiv", x->v, constant(x, "1.0"), a);
     case TD_PW_neg:
@@ -359,7 +368,7 @@ static int bool_operation(const words *x, int primitive, int a, int b) {
     return with_number(x, "xor", x->v, x->element, a, "true"); /* not */
 }
 
-/* ---- comparisons and conversions ---- */
+/* ---- comparisons ---- */
 
 static int comparison(const words *x, int primitive, int a, int b) {
     static const char *const floats[] = {"fcmp oeq", "fcmp une", "fcmp olt",
@@ -378,19 +387,101 @@ static int comparison(const words *x, int primitive, int a, int b) {
     return two(x, of[which], x->v, a, b);
 }
 
+/* ---- 16-bit floats ---- */
+
+int td_code_widen(td_code_writer *w, td_dtype narrow, int reg) {
+    const td_code_type halves = td_code_vector(w->lanes, (td_code_type){"i16"}),
+                       half = td_code_vector(w->lanes, (td_code_type){"half"}),
+                       floats = td_code_vector(w->lanes, (td_code_type){"float"});
+    const words x = words_of(w, TD_I32);
+    if (narrow == TD_F16)
+        return converted(w, "fpext", half, converted(w, "bitcast", halves, reg, half), floats);
+    int wide = converted(w, "zext", halves, reg, x.v);
+    return converted(w, "bitcast", x.v, with_number(&x, "shl", x.v, x.element, wide, "16"), floats);
+}
+
+/* Integers whose upper halves are what floats, of which these are the bits, round to: to nearest
+ * even. Not of NaNs. With masks of all elements (AVX-512) that is a test and an addition. */
+static int add_half(const words *x, int bits) {
+    if (x->w->masks) {
+        int odd = with_number(x, "icmp ne", x->v, x->element,
+                              with_number(x, "and", x->v, x->element, bits, "65536"), "0");
+        return two(x, "add", x->v, bits,
+                   choose(x, odd, constant(x, "32768"), constant(x, "32767")));
+    }
+    int odd = with_number(x, "and", x->v, x->element,
+                          with_number(x, "lshr", x->v, x->element, bits, "16"), "1");
+    return two(x, "add", x->v, with_number(x, "add", x->v, x->element, bits, "32767"), odd);
+}
+
+/* As vf_to_bfloats of vec_half.h: a NaN stays one. */
+static int to_bfloat(td_code_writer *w, int reg) {
+    const words x = words_of(w, TD_I32), f = words_of(w, TD_F32);
+    const td_code_type halves = td_code_vector(w->lanes, (td_code_type){"i16"});
+    int bits = converted(w, "bitcast", f.v, reg, x.v);
+    int quiet = with_number(&x, "or", x.v, x.element, bits, "4194304");
+    int chosen = choose(&x, two(&f, "fcmp uno", f.v, reg, reg), quiet, add_half(&x, bits));
+    return converted(w, "trunc", x.v, with_number(&x, "lshr", x.v, x.element, chosen, "16"),
+                     halves);
+}
+
+/* NaNs stay as they are: whether they still are some when they are stored is seen to there. */
+int td_code_round(td_code_writer *w, td_dtype narrow, int reg) {
+    const words x = words_of(w, TD_I32), f = words_of(w, TD_F32);
+    if (narrow == TD_F16)
+        return td_code_widen(w, narrow, td_code_narrow(w, narrow, reg));
+    int bits = converted(w, "bitcast", f.v, reg, x.v);
+    int upper = with_number(&x, "and", x.v, x.element, add_half(&x, bits), "-65536");
+    int rounded = choose(&x, two(&f, "fcmp ord", f.v, reg, reg), upper, bits);
+    return converted(w, "bitcast", x.v, rounded, f.v);
+}
+
+int td_code_narrow(td_code_writer *w, td_dtype narrow, int reg) {
+    const td_code_type halves = td_code_vector(w->lanes, (td_code_type){"i16"}),
+                       half = td_code_vector(w->lanes, (td_code_type){"half"}),
+                       floats = td_code_vector(w->lanes, (td_code_type){"float"});
+    if (narrow == TD_BF16)
+        return to_bfloat(w, reg);
+    return converted(w, "bitcast", half, converted(w, "fptrunc", floats, reg, half), halves);
+}
+
+/* ---- conversions ---- */
+
+#define LEAST_INT32  "-2147483648.0"
+#define BEYOND_INT32 "2147483648.0"
+
+/* As x86 does it (core/dtype.h): what an int32 does not hold, NaN among it, is the least one. */
+static int float_to_whole(const words *x, const words *y, int a) {
+    const words whole = words_of(x->w, TD_I32);
+    int above = with_number(x, "fcmp oge", x->v, x->element, a, LEAST_INT32);
+    int below = with_number(x, "fcmp olt", x->v, x->element, a, BEYOND_INT32);
+    int held = choose(x, two(x, "and", x->mask, above, below), a, constant(x, LEAST_INT32));
+    int made = converted(x->w, "fptosi", x->v, held, whole.v);
+    return y->dtype == TD_I32 ? made : converted(x->w, "trunc", whole.v, made, y->v);
+}
+
+/* 16-bit floats by way of float32, as the conversions of whole tensors. */
 static int conversion(const words *x, td_dtype to, int a) {
-    const words y = words_of(x->w, to);
+    const words y = words_of(x->w, to), f = words_of(x->w, TD_F32);
+    if (x->dtype == to)
+        return a;
+    if (td_is_narrow(x->dtype))
+        return conversion(&f, to, td_code_widen(x->w, x->dtype, a));
+    if (td_is_narrow(to))
+        return td_code_narrow(x->w, to, conversion(x, TD_F32, a));
     if (x->dtype == TD_BOOL)
         return y.floating ? choose(&y, a, constant(&y, "1.0"), constant(&y, "0.0"))
                           : converted(x->w, "zext", x->v, a, y.v);
     if (to == TD_BOOL)
         return with_number(x, x->floating ? "fcmp une" : "icmp ne", x->v, x->element, a,
                            x->floating ? "0.0" : "0");
+    if (x->floating && !y.floating)
+        return float_to_whole(x, &y, a);
     if (x->floating)
         return converted(x->w, td_dtype_size(to) > td_dtype_size(x->dtype) ? "fpext" : "fptrunc",
                          x->v, a, y.v);
     if (y.floating)
-        return converted(x->w, "sitofp", x->v, a, y.v);
+        return converted(x->w, x->is_unsigned ? "uitofp" : "sitofp", x->v, a, y.v);
     size_t from = td_dtype_size(x->dtype), wide = td_dtype_size(to);
     if (from == wide)
         return a;
@@ -412,40 +503,4 @@ int td_code_operation(td_code_writer *w, int primitive, td_dtype from, td_dtype 
         return bool_operation(&x, primitive, src[0], src[1]);
     return x.floating ? float_operation(&x, primitive, src[0], src[1], src[2])
                       : whole_operation(&x, primitive, src[0], src[1]);
-}
-
-/* ---- 16-bit floats ---- */
-
-int td_code_widen(td_code_writer *w, td_dtype narrow, int reg) {
-    const td_code_type halves = td_code_vector(w->lanes, (td_code_type){"i16"}),
-                       half = td_code_vector(w->lanes, (td_code_type){"half"}),
-                       floats = td_code_vector(w->lanes, (td_code_type){"float"});
-    const words x = words_of(w, TD_I32);
-    if (narrow == TD_F16)
-        return converted(w, "fpext", half, converted(w, "bitcast", halves, reg, half), floats);
-    int wide = converted(w, "zext", halves, reg, x.v);
-    return converted(w, "bitcast", x.v, with_number(&x, "shl", x.v, x.element, wide, "16"), floats);
-}
-
-/* As vf_to_bfloats of vec_half.h: to nearest even, a NaN stays one. */
-static int to_bfloat(td_code_writer *w, int reg) {
-    const words x = words_of(w, TD_I32), f = words_of(w, TD_F32);
-    const td_code_type halves = td_code_vector(w->lanes, (td_code_type){"i16"});
-    int bits = converted(w, "bitcast", f.v, reg, x.v);
-    int odd = with_number(&x, "and", x.v, x.element,
-                          with_number(&x, "lshr", x.v, x.element, bits, "16"), "1");
-    int rounded = two(&x, "add", x.v, with_number(&x, "add", x.v, x.element, bits, "32767"), odd);
-    int quiet = with_number(&x, "or", x.v, x.element, bits, "4194304");
-    int chosen = choose(&x, two(&f, "fcmp uno", f.v, reg, reg), quiet, rounded);
-    return converted(w, "trunc", x.v, with_number(&x, "lshr", x.v, x.element, chosen, "16"),
-                     halves);
-}
-
-int td_code_narrow(td_code_writer *w, td_dtype narrow, int reg) {
-    const td_code_type halves = td_code_vector(w->lanes, (td_code_type){"i16"}),
-                       half = td_code_vector(w->lanes, (td_code_type){"half"}),
-                       floats = td_code_vector(w->lanes, (td_code_type){"float"});
-    if (narrow == TD_BF16)
-        return to_bfloat(w, reg);
-    return converted(w, "bitcast", half, converted(w, "fptrunc", floats, reg, half), halves);
 }

@@ -13,6 +13,8 @@ typedef struct td_code_writer {
     int names;         /* given so far */
     int lanes;         /* of vectors; 1: single elements */
     uint64_t declared; /* intrinsics that were used, by bits */
+    bool masks;        /* the set has masks of all elements */
+    bool fast;         /* sums and products of floats may be joined and reordered */
 } td_code_writer;
 
 void __attribute__((format(printf, 2, 3))) td_code_say(td_code_writer *w, const char *format, ...);
@@ -37,6 +39,8 @@ int td_code_splat(td_code_writer *w, td_code_type element, int register_of_one);
 /* Floats out of 16-bit floats as they are in memory (i16), and back. */
 int td_code_widen(td_code_writer *w, td_dtype narrow, int reg);
 int td_code_narrow(td_code_writer *w, td_dtype narrow, int reg);
+/* Both, one behind the other: floats rounded to what the 16-bit float holds. */
+int td_code_round(td_code_writer *w, td_dtype narrow, int reg);
 
 /* Behind the functions: what they used. */
 void td_code_declare(td_code_writer *w);

@@ -50,6 +50,25 @@ static inline int32_t float_to_i32(float v) {
 DEFINE_HALF(f16, half, halves)
 DEFINE_HALF(bf16, bfloat, bfloats)
 
+static inline vf round_half(vf v) {
+    return vf_of_halves(vf_to_halves(v));
+}
+static inline vf round_bfloat(vf v) {
+    return (vf)(vf_rounded_to_bfloats(v) & 0xFFFF0000);
+}
+#define DEFINE_ROUND(type)                                                                         \
+    static void to_##type##_and_back(int64_t n, void *dst, const void *src) {                      \
+        float *d = dst;                                                                            \
+        const float *s = src;                                                                      \
+        int64_t i = 0;                                                                             \
+        for (; i + VF_N <= n; i += VF_N)                                                           \
+            vf_store(d + i, round_##type(vf_load(s + i)));                                         \
+        if (i < n)                                                                                 \
+            vf_store_part(d + i, round_##type(vf_load_part(s + i, n - i)), n - i);                 \
+    }
+DEFINE_ROUND(half)
+DEFINE_ROUND(bfloat)
+
 /* To double vector by vector: what is eight bytes long would not stay near for a second pass. */
 #define DEFINE_DOUBLE(name, type, plural)                                                          \
     static void convert_f64_##name(int64_t n, void *dst, const void *src) {                        \
@@ -174,4 +193,5 @@ const td_convert_kernels TD_ISA_SYMBOL(td_convert_kernels) = {
                 [TD_BF16] = ROW(bf16),
                 [TD_F32] = ROW(f32),
                 [TD_F64] = ROW(f64)},
+    .round = {[TD_F16] = to_half_and_back, [TD_BF16] = to_bfloat_and_back},
 };

@@ -50,6 +50,21 @@ static void join_product(const job *j, int s) {
     j->code[s].joined = true;
 }
 
+/* To a 16-bit float that nothing else reads and back to float32 as one loop. It may take the buffer
+ * of what it rounds. */
+static void join_rounding(const job *j, int s) {
+    const td_step *narrow = &j->program->steps[s], *wide = narrow + 1;
+    const td_dtype from = td_dtype_in_call(narrow->from, j->compute),
+                   to = td_dtype_in_call(narrow->to, j->compute);
+    td_convert_fn round = td_cpu->convert->round[to];
+    if (narrow->primitive != TD_PW_copy || wide->primitive != TD_PW_copy || !round ||
+        from != TD_F32 || td_dtype_in_call(wide->to, j->compute) != from || !narrow->passed)
+        return;
+    j->code[s + 1].convert = round;
+    j->code[s + 1].src[0] = narrow->src[0];
+    j->code[s].joined = true;
+}
+
 static td_status choose_loops(const job *j) {
     for (int s = 0; s < j->program->nsteps; s++) {
         const td_step *step = &j->program->steps[s];
@@ -68,6 +83,8 @@ static td_status choose_loops(const job *j) {
     }
     for (int s = 0; s + 1 < j->program->nsteps; s++)
         join_product(j, s);
+    for (int s = 0; s + 1 < j->program->nsteps; s++)
+        join_rounding(j, s);
     return TD_OK;
 }
 

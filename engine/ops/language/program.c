@@ -52,6 +52,7 @@ typedef struct draft_output {
 
 struct td_builder {
     int noperands;
+    bool fast;
     td_status failed;
     td_list numbers, loads, constants, steps, outputs;
     char label[TD_PROGRAM_LABEL + 1];
@@ -191,24 +192,36 @@ static uint8_t compute_of(const td_builder *b, int n, const int *values) {
     return common == TD_DTYPE_NONE ? TD_DTYPE_CALL : common;
 }
 
-int td_builder_step(td_builder *b, td_primitive primitive, int x, int y, int z) {
+static bool chooses(td_primitive primitive) {
+    return td_primitive_signature(primitive) == TD_SIGNATURE_SELECT;
+}
+
+int td_builder_step_as(td_builder *b, td_primitive primitive, uint8_t dtype, int x, int y, int z) {
     int values[3] = {x, y, z}, arity = td_primitive_arity(primitive);
     td_signature signature = td_primitive_signature(primitive);
-    int first = signature == TD_SIGNATURE_SELECT; /* of those in the dtype of computation */
-    uint8_t from =
-        signature == TD_SIGNATURE_LOGIC ? TD_BOOL : compute_of(b, arity - first, values + first);
+    uint8_t from = signature == TD_SIGNATURE_LOGIC ? TD_BOOL : dtype;
     draft_step step = {.primitive = (int16_t)primitive,
                        .arity = (uint8_t)arity,
                        .from = from,
                        .to = signature == TD_SIGNATURE_COMPARE ? TD_BOOL : from};
     for (int k = 0; k < arity; k++)
-        step.src[k] = td_builder_convert(b, values[k], k < first ? TD_BOOL : from);
+        step.src[k] = td_builder_convert(b, values[k], k < chooses(primitive) ? TD_BOOL : from);
     return step_of(b, &step, false);
+}
+
+int td_builder_step(td_builder *b, td_primitive primitive, int x, int y, int z) {
+    int values[3] = {x, y, z}, first = chooses(primitive);
+    uint8_t dtype = compute_of(b, td_primitive_arity(primitive) - first, values + first);
+    return td_builder_step_as(b, primitive, dtype, x, y, z);
 }
 
 void td_builder_output(td_builder *b, int value, td_output_kind kind) {
     draft_output output = {value, kind};
     append(b, &b->outputs, &output, sizeof output);
+}
+
+void td_builder_set_fast(td_builder *b) {
+    b->fast = true;
 }
 
 /* ---- from values to registers ---- */
@@ -297,6 +310,7 @@ static td_program *allocate(const td_builder *b) {
                       .noutputs = b->outputs.n,
                       .nsteps = b->steps.n,
                       .whole = whole_operand(b),
+                      .fast = b->fast,
                       .constants = (const td_constant *)(block + steps),
                       .loads = (const td_load *)(block + steps + constants),
                       .outputs = (const td_output *)(block + steps + constants + loads)};
@@ -325,6 +339,8 @@ static uint64_t digest_of(const td_program *p) {
         for (int k = 0; k < step->arity; k++)
             TAKE(step->src[k]);
     }
+    if (p->fast)
+        TAKE(-1);
 #undef TAKE
     return digest;
 }

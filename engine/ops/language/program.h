@@ -95,6 +95,7 @@ typedef struct td_program {
     uint64_t digest; /* of its steps and of how many registers there are of each kind */
     int whole;       /* the operand that the only output hands on as it stands, or -1 */
     bool reduces;    /* some output is a sum or a mean */
+    bool fast;       /* a compiler may join products and sums, and reorder sums and products */
     const char *label; /* where it is from, for people: "cell.lua:3", "gelu"; NULL: not known */
     const td_load *loads;
     const td_constant *constants;
@@ -138,6 +139,9 @@ int td_builder_operand(td_builder *b, int operand);
 int td_builder_number(td_builder *b, double value);
 /* A step in the dtype of the call. */
 int td_builder_step(td_builder *b, td_primitive primitive, int x, int y, int z);
+/* A step computed in a dtype, or TD_DTYPE_CALL, to which values are converted (masks that it
+ * chooses by, or joins, stay masks). */
+int td_builder_step_as(td_builder *b, td_primitive primitive, uint8_t dtype, int x, int y, int z);
 /* The value in a dtype of its own (or TD_DTYPE_CALL): steps over values of one fixed dtype and
  * numbers are computed in it; mixed ones in the call's. */
 int td_builder_convert(td_builder *b, int value, uint8_t dtype);
@@ -145,6 +149,9 @@ void td_builder_output(td_builder *b, int value, td_output_kind kind);
 /* Where it is from, for people ("cell.lua:3"): the last TD_PROGRAM_LABEL bytes are kept. */
 enum { TD_PROGRAM_LABEL = 120 };
 void td_builder_label(td_builder *b, const char *text);
+/* The program may be computed otherwise than step by step, where that is quicker; without this it
+ * has the same bits everywhere. */
+void td_builder_set_fast(td_builder *b);
 /* *out is new; the builder is gone, also when it fails. */
 td_status td_builder_finish(td_builder *b, const td_program **out) TD_MUST_CHECK;
 /* Without a program; NULL does nothing. */

@@ -8,17 +8,24 @@
 
 #define TD_FAMILY "pointwise"
 
-static td_status run_clamp(td_call *call) {
-    td_value x = call->args[0], low = call->args[1], high = call->args[2];
-    if (td_is_nil(low) && td_is_nil(high))
-        return td_fail(TD_EVALUE, "at least one of min and max is needed");
+const td_op *td_pointwise_clamp(const td_value *args, td_value *chosen) {
+    td_value low = args[1], high = args[2];
     bool tensors = td_arg_tensor(low) || td_arg_tensor(high);
-    const td_op *op = td_is_nil(high)  ? TD_OP(clamp_min)
-                      : td_is_nil(low) ? TD_OP(clamp_max)
-                      : tensors        ? TD_OP(clamp_both)
-                                       : TD_OP(clamp_between);
-    td_value args[3] = {x, td_is_nil(low) ? high : low, high};
-    return td_pointwise_apply_as(call, op, args);
+    chosen[0] = args[0];
+    chosen[1] = td_is_nil(low) ? high : low;
+    chosen[2] = high;
+    return td_is_nil(low) && td_is_nil(high) ? NULL
+           : td_is_nil(high)                 ? TD_OP(clamp_min)
+           : td_is_nil(low)                  ? TD_OP(clamp_max)
+           : tensors                         ? TD_OP(clamp_both)
+                                             : TD_OP(clamp_between);
+}
+
+static td_status run_clamp(td_call *call) {
+    td_value args[3];
+    const td_op *op = td_pointwise_clamp(call->args, args);
+    return op ? td_pointwise_apply_as(call, op, args)
+              : td_fail(TD_EVALUE, "at least one of min and max is needed");
 }
 
 static td_status choose_clamp_min(const td_value *args, const td_op **op) {

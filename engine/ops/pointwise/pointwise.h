@@ -41,6 +41,24 @@ td_status td_pointwise_call(td_call *call) TD_MUST_CHECK;
  * from the operator. */
 const td_program *td_pointwise_program(const td_op *op, const td_value *args);
 
+/* What a call computes, apart from shapes and devices. */
+typedef struct td_pointwise_work {
+    const td_program *program; /* borrowed from the operator */
+    td_dtype compute, result;
+    bool divides; /* integers by the second operand, no element of which may be 0 */
+    td_operand operands[TD_MAX_PARAMS]; /* numbers as the program reads them */
+} td_pointwise_work;
+
+/* The work of a call of an operator (of what its variant puts in its place) with these arguments.
+ * Of tensors dtype and number of dims are read alone, so stand-ins will do. Refuses dtypes as the
+ * call would. */
+td_status td_pointwise_settle(const td_op *op, const td_value *args,
+                              td_pointwise_work *w) TD_MUST_CHECK;
+
+/* The operator that does the work of clamp with these arguments, and its own arguments, three at
+ * most; NULL: no bound is given. */
+const td_op *td_pointwise_clamp(const td_value *args, td_value *chosen);
+
 /* Run another operator instead of a call's, in place where the call is; its first argument is the
  * call's. */
 td_status td_pointwise_apply_as(td_call *call, const td_op *op, const td_value *args) TD_MUST_CHECK;

@@ -367,6 +367,34 @@ static void hold_within(td_dtype dtype, int n, td_operand *operands) {
     }
 }
 
+/* What the dtype of computation changes: numbers, and the program where integers are rounded. */
+static const td_program *fit_numbers(const td_pointwise *pw, const td_program *program,
+                                     td_dtype compute, td_operand *operands) {
+    int n = program->noperands;
+    if (pw->type == TD_PW_COMPARE && td_dtype_compute(compute) != compute)
+        round_numbers(compute, n, operands);
+    if (TD_UNLIKELY(pw->bounds && !td_dtype_is_float(compute)))
+        hold_within(compute, n, operands);
+    return TD_UNLIKELY(is_rounding_of_integers(pw, compute)) ? td_primitive_program(TD_PW_copy)
+                                                             : program;
+}
+
+static bool divides_integers(const td_pointwise *pw, td_dtype compute) {
+    return refuses_zero(pw->primitive) && !td_dtype_is_float(compute);
+}
+
+td_status td_pointwise_settle(const td_op *op, const td_value *args, td_pointwise_work *w) {
+    const td_program *program = choose_program(op, args);
+    td_status status = choose_dtypes(op, program->noperands, args, &w->compute, &w->result);
+    for (int k = 0; k < program->noperands; k++)
+        w->operands[k] = td_operand_of(args[k]);
+    if (status)
+        return status;
+    w->divides = divides_integers(op->pointwise, w->compute);
+    w->program = fit_numbers(op->pointwise, program, w->compute, w->operands);
+    return TD_OK;
+}
+
 static td_status call_general(td_call *call, const td_program *program) {
     const td_pointwise *pw = call->op->pointwise;
     td_dtype compute = TD_F32, result = TD_F32;
@@ -384,11 +412,8 @@ static td_status call_general(td_call *call, const td_program *program) {
         status = td_operand_on(device, call->args[k], &operands[k]);
     if (TD_UNLIKELY(status))
         return status;
-    if (pw->type == TD_PW_COMPARE && td_dtype_compute(compute) != compute)
-        round_numbers(compute, n, operands);
-    if (TD_UNLIKELY(pw->bounds && !td_dtype_is_float(compute)))
-        hold_within(compute, n, operands);
-    if (TD_UNLIKELY(refuses_zero(pw->primitive) && !td_dtype_is_float(compute)))
+    program = fit_numbers(pw, program, compute, operands);
+    if (TD_UNLIKELY(divides_integers(pw, compute)))
         status = check_divisor(device, compute, operands[1]);
     if (status == TD_OK && TD_UNLIKELY(given)) /* last of what may fail: it is resized */
         status = make_result(call, n, result, &call->out[0]);
@@ -396,7 +421,5 @@ static td_status call_general(td_call *call, const td_program *program) {
         status = td_call_ready(call);
     if (TD_UNLIKELY(status))
         return status;
-    if (TD_UNLIKELY(is_rounding_of_integers(pw, compute)))
-        program = td_primitive_program(TD_PW_copy);
     return run(device, program, operands, compute, call->out[0]);
 }

@@ -101,6 +101,7 @@ td_ir_graph *td_ir_graph_copy(const td_ir_graph *g) {
     td_copier c = {.graph = td_ir_graph_new()};
     if (!c.graph)
         return NULL;
+    c.graph->fast = g->fast;
     const td_ir_block *from = g->block;
     c.graph->fits = g->fits;
     td_ir_value **outputs = td_ir_alloc(c.graph, sizeof *outputs * (size_t)(from->noutputs + 1));

@@ -11,8 +11,7 @@ static bool equal_sizes(const td_ir_type *a, const td_ir_type *b) {
 }
 
 static bool same_sizes(const td_ir_type *a, const td_ir_type *b) {
-    bool mask = a->dtype == TD_BOOL || b->dtype == TD_BOOL; /* of what is computed beside it */
-    return a->n >= 0 && a->n == b->n && (mask || a->dtype == b->dtype) && equal_sizes(a, b);
+    return a->n >= 0 && a->n == b->n && equal_sizes(a, b);
 }
 
 static bool is_single(const td_ir_type *type) {

@@ -153,6 +153,7 @@ static td_ir_graph *make_graph(const td_group *g, int nout, td_ir_value *const *
     td_copier c = {.graph = td_ir_graph_new()};
     if (!c.graph)
         return NULL;
+    c.graph->fast = g->nodes[0]->block->graph->fast;
     for (int k = 0; k < g->ninputs; k++)
         td_copier_set(&c, g->inputs[k],
                       td_ir_add_input(c.graph->block, td_ir_type_copy(c.graph, g->inputs[k]->type),

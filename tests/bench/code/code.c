@@ -2,6 +2,8 @@
  * and what making the code costs.
  *
  *   bench_code            nanoseconds of a call, the two taking turns, the least of each
+ *   bench_code groups     nanoseconds of five sums and products of one dtype, each of which is
+ * rounded, operator by operator and as a group: as a program, as code, as fast code
  *   bench_code making     milliseconds of loading LLVM, of the first, the second code, of one from
  * a file (XDG_CACHE_HOME should name an empty folder)
  */
@@ -23,28 +25,29 @@ typedef struct bench {
     const char *name, *text; /* updates of the operands */
     const char *operands;
     int tensors; /* the first so many; the others are numbers */
+    bool whole;  /* of integers, too */
 } bench;
 
 #define TEN                                                                                        \
     "out = x * y; out = out * x; out = out * y; out = out * x; out = out * y; out = out * x; "     \
     "out = out * y; out = out * x; out = out * y; out = out * x"
 static const bench benches[] = {
-    {"ten multiplications", TEN, "out x y", 3},
+    {"ten multiplications", TEN, "out x y", 3, true},
     {"gelu (tanh)", "out = 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))",
-     "out x", 2},
-    {"sigmoid chain", "out = x * sigmoid(x * y + z) + y * (1 - sigmoid(x))", "out x y z", 4},
-    {"tanh exp chain", "out = tanh(x + y) * exp(0 - x * x) + y", "out x y", 3},
+     "out x", 2, false},
+    {"sigmoid chain", "out = x * sigmoid(x * y + z) + y * (1 - sigmoid(x))", "out x y z", 4, false},
+    {"tanh exp chain", "out = tanh(x + y) * exp(0 - x * x) + y", "out x y", 3, false},
     {"Adam",
      "m = m + weight * (g - m); v = v * beta2 + keep * g * g; "
      "p = p + rate * m / (sqrt(v) + eps)",
-     "p g m v rate weight beta2 keep eps", 4},
+     "p g m v rate weight beta2 keep eps", 4, false},
     {"Adam, clipped",
      "c = minimum(maximum(g, 0 - most), most); m = m + weight * (c - m); v = v * beta2 + keep * c "
      "* c; "
      "p = p * shrink + rate * m / (sqrt(v) + eps)",
-     "p g m v rate weight beta2 keep eps most shrink", 4},
+     "p g m v rate weight beta2 keep eps most shrink", 4, false},
     {"comparison and choice", "out = where(x > y, x * 2, where(x < 0 - y, y - x, x + y)) * y",
-     "out x y", 3},
+     "out x y", 3, true},
 };
 
 static void must(td_status status) {
@@ -144,6 +147,85 @@ static void compare(const bench *b, td_dtype dtype, int64_t n) {
     td_program_release(m.program);
 }
 
+/* ---- groups ---- */
+
+enum { STEPS = 5, WAYS = 4 };
+
+/* As engine/script makes it of (((x * y + y) * y + y) * y): results are rounded to the dtype. */
+static const td_program *make_group(td_dtype dtype, bool fast) {
+    const td_dtype compute = td_dtype_compute(dtype);
+    const td_program *p = NULL;
+    td_builder *b = td_builder_new(2);
+    int x = td_builder_convert(b, td_builder_operand(b, 0), (uint8_t)dtype),
+        y = td_builder_convert(b, td_builder_operand(b, 1), (uint8_t)dtype);
+    for (int k = 0; k < STEPS; k++) {
+        x = td_builder_step_as(b, k % 2 ? TD_PW_add : TD_PW_mul, (uint8_t)compute, x, y, 0);
+        if (!fast || k == STEPS - 1)
+            x = td_builder_convert(b, x, (uint8_t)dtype);
+    }
+    td_builder_output(b, x, TD_OUTPUT_ELEMENTS);
+    if (fast)
+        td_builder_set_fast(b);
+    must(td_builder_finish(b, &p));
+    return p;
+}
+
+static void run_group(int way, const td_program *const *programs, td_dtype dtype, td_tensor *x,
+                      td_tensor *y, td_tensor *out) {
+    td_operand operands[2] = {{.tensor = x}, {.tensor = y}};
+    td_pointwise_plan plan = {.operands = operands, .compute = dtype, .out = out};
+    td_code_set_when(way == 1 ? TD_CODE_NEVER : TD_CODE_NOW);
+    for (int k = 0; way == 0 && k < STEPS; k++) {
+        plan.program = td_primitive_program(k % 2 ? TD_PW_add : TD_PW_mul);
+        must(td_cpu_pointwise(&plan));
+        operands[0].tensor = out;
+    }
+    if (way == 0)
+        return;
+    plan.program = programs[way == 3];
+    plan.compute = td_dtype_compute(dtype);
+    must(td_cpu_pointwise(&plan));
+}
+
+static void compare_group(td_dtype dtype, int64_t n) {
+    const td_program *programs[2] = {make_group(dtype, false), make_group(dtype, true)};
+    td_tensor *x[3];
+    double least[WAYS] = {1e30, 1e30, 1e30, 1e30};
+    for (int k = 0; k < 3; k++) {
+        must(td_tensor_empty(dtype, TD_DEVICE_CPU, 1, &n, &x[k]));
+        for (int64_t i = 0; i < n; i++)
+            td_store_double(dtype, (char *)x[k]->data + i * (int64_t)td_tensor_itemsize(x[k]),
+                            1 + (double)((i * 37 + k) % 101) / 50);
+    }
+    const int64_t times = 1 + 400000 / (n + 100);
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int way = 0; way < WAYS; way++) {
+            double begin = now();
+            for (int64_t k = 0; k < times; k++)
+                run_group(way, programs, dtype, x[0], x[1], x[2]);
+            double each = (now() - begin) / (double)times;
+            least[way] = each < least[way] ? each : least[way];
+        }
+    printf("%-9s %8d %12.0f %12.0f %12.0f %12.0f\n", td_dtype_name(dtype), (int)n, least[0],
+           least[1], least[2], least[3]);
+    for (int k = 0; k < 3; k++)
+        td_release(x[k]);
+    td_program_release(programs[0]);
+    td_program_release(programs[1]);
+}
+
+static void compare_groups(void) {
+    static const td_dtype kinds[] = {TD_F32, TD_F64, TD_BF16, TD_F16, TD_I64, TD_I32, TD_I8};
+    static const int64_t sizes[] = {100, 1000, 10000, 1000000};
+    printf("%-9s %8s %12s %12s %12s %12s\n", "", "elements", "operators", "program", "code",
+           "fast code");
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            compare_group(kinds[k], sizes[s]);
+}
+
+/* ---- making code ---- */
+
 static void time_first_run(const bench *b, td_dtype dtype) {
     made m = make(b, dtype, 1000);
     td_code_set_when(TD_CODE_NOW);
@@ -169,17 +251,22 @@ static void time_making(void) {
 
 int main(int argc, char **argv) {
     static const int64_t sizes[] = {20, 100, 1000, 10000, 1000000};
+    static const td_dtype kinds[] = {TD_F32, TD_F64, TD_BF16, TD_F16, TD_I32, TD_I64};
     must(td_init());
     must(td_set_num_threads(1));
     if (argc > 1 && !strcmp(argv[1], "making")) {
         time_making();
         return 0;
     }
+    if (argc > 1 && !strcmp(argv[1], "groups")) {
+        compare_groups();
+        return 0;
+    }
     printf("%-24s %-9s %8s %12s %12s %6s\n", "", "", "elements", "program, ns", "code, ns",
            "ratio");
     for (size_t k = 0; k < sizeof benches / sizeof *benches; k++)
-        for (int d = 0; d < 3; d++)
+        for (int d = 0; d < (benches[k].whole ? 6 : 4); d++)
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-                compare(&benches[k], d == 0 ? TD_F32 : d == 1 ? TD_F64 : TD_BF16, sizes[s]);
+                compare(&benches[k], kinds[d], sizes[s]);
     return 0;
 }

@@ -48,6 +48,14 @@ case("dtypes that are mixed", function(name)
     keep(name .. "bool", x * there(2000, tide.bool), there(2000, tide.uint8) + there(2000, tide.bool))
 end)
 
+case("groups of a scripted function", function(name)
+    local chain = tide.jit.script(function(x, y, z) return ((x * y + x) * z):to(tide.float16) * x + z end)
+    for _, dtype in ipairs { tide.float16, tide.bfloat16, tide.int64, tide.int8 } do
+        local x, y, z = there(2000, dtype), there(2000, dtype):flip(1), there(2000, tide.float32)
+        keep(name .. tostring(dtype), chain(x, y, z), chain(x, y, x))
+    end
+end)
+
 case("elements that are not aligned", function(name)
     for offset = 0, 3 do
         for _, dtype in ipairs { tide.float32, tide.float16, tide.float64 } do

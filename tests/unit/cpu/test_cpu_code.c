@@ -191,6 +191,77 @@ TEST(every_primitive_in_every_dtype_has_the_same_bits) {
     CHECK(compiled > 250);
 }
 
+/* ---- conversions ---- */
+
+/* To another dtype and back, each fixed. */
+static const td_program *round_trip(td_dtype from, td_dtype to) {
+    const td_program *p = NULL;
+    td_builder *b = td_builder_new(1);
+    int x = td_builder_convert(b, td_builder_operand(b, 0), (uint8_t)from);
+    int there = td_builder_convert(b, x, (uint8_t)to);
+    td_builder_output(b, there, TD_OUTPUT_ELEMENTS);
+    td_builder_output(b, td_builder_convert(b, there, (uint8_t)from), TD_OUTPUT_ELEMENTS);
+    return td_builder_finish(b, &p) ? NULL : p;
+}
+
+TEST(every_conversion_has_the_same_bits) {
+    const int64_t size = 1031;
+    const int n = (int)(sizeof dtypes / sizeof *dtypes);
+    for (int pair = 0; pair < n * n; pair++) {
+        const td_dtype from = dtypes[pair / n], to = dtypes[pair % n];
+        char what[64];
+        td_tensor *x;
+        if (from == to)
+            continue;
+        const td_program *p = round_trip(from, to);
+        REQUIRE(p != NULL);
+        must(td_tensor_empty(from, TD_DEVICE_CPU, 1, &size, &x));
+        fill(x, (uint64_t)pair);
+        snprintf(what, sizeof what, "to %s and back", td_dtype_name(to));
+        if (!check_alike(what, p, from, &(td_operand){.tensor = x}, 1, &size))
+            check_fail(__FILE__, __LINE__, "%s of %s stays a program", what, td_dtype_name(from));
+        td_release(x);
+        td_program_release(p);
+    }
+}
+
+/* A product and a choice (which leaves NaNs as they are), each rounded to a 16-bit float. */
+static const td_program *rounded_twice(td_dtype narrow) {
+    const td_program *p = NULL;
+    td_builder *b = td_builder_new(OPERANDS);
+    int x = td_builder_convert(b, td_builder_operand(b, 0), TD_F32),
+        y = td_builder_convert(b, td_builder_operand(b, 1), TD_F32);
+    int product = td_builder_step_as(b, TD_PW_mul, TD_F32, x, y, 0);
+    product = td_builder_convert(b, td_builder_convert(b, product, (uint8_t)narrow), TD_F32);
+    int larger = td_builder_step_as(b, TD_PW_gt, TD_F32, product, y, 0);
+    int chosen = td_builder_step_as(b, TD_PW_where, TD_F32, larger, product, x);
+    chosen = td_builder_convert(b, chosen, (uint8_t)narrow);
+    int wide = td_builder_convert(b, chosen, TD_F32);
+    td_builder_output(b, chosen, TD_OUTPUT_ELEMENTS);
+    td_builder_output(b, td_builder_step_as(b, TD_PW_add, TD_F32, wide, wide, 0),
+                      TD_OUTPUT_ELEMENTS);
+    return td_builder_finish(b, &p) ? NULL : p;
+}
+
+TEST(rounding_on_the_way_has_the_same_bits) {
+    for (int64_t size = 2; size < 4200; size += size < 70 ? 1 : 1031)
+        for (int k = 0; k < 2; k++) {
+            const td_program *p = rounded_twice(k ? TD_BF16 : TD_F16);
+            td_tensor *x[2];
+            REQUIRE(p != NULL);
+            for (int j = 0; j < 2; j++) {
+                must(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 1, &size, &x[j]));
+                fill(x[j], (uint64_t)(size * 3 + j));
+            }
+            ((uint32_t *)x[0]->data)[size / 2] = 0x7f800001; /* a NaN by its last bit alone */
+            const td_operand operands[OPERANDS] = {{.tensor = x[0]}, {.tensor = x[1]}};
+            CHECK(check_alike("rounding", p, TD_F32, operands, 1, &size));
+            td_release(x[0]);
+            td_release(x[1]);
+            td_program_release(p);
+        }
+}
+
 /* ---- layouts ---- */
 
 static const char *const formulas[] = {
@@ -521,6 +592,8 @@ static int run_all(const char *isa) {
     td_code_set_isa(isa);
     if (!isa)
         RUN(every_primitive_in_every_dtype_has_the_same_bits);
+    RUN(every_conversion_has_the_same_bits);
+    RUN(rounding_on_the_way_has_the_same_bits);
     RUN(operands_that_broadcast_or_have_gaps_give_the_same_bits);
     RUN(results_may_lie_where_operands_do);
     RUN(lists_and_sums_give_the_same_bits);
