@@ -88,6 +88,15 @@ local function on_tables_and_tensors(add)
     end
 end
 
+-- A branch, which leaves the loop or the function at its end now and then.
+local function branch(out, pad, depth, in_loop)
+    block(out, pad, depth, in_loop)
+    if draw(4) == 1 then
+        out[#out + 1] = pad .. (in_loop and draw(2) == 1 and "break"
+            or string.format("return %s, %s, p, u, v, %d", integer(1), float(1), draw(9)))
+    end
+end
+
 local function statement(out, pad, depth, in_loop)
     local function add(format, ...) out[#out + 1] = pad .. string.format(format, ...) end
     local kind = draw(depth > 0 and 18 or 11)
@@ -115,14 +124,14 @@ local function statement(out, pad, depth, in_loop)
         end
     elseif kind <= 10 then
         add("if %s then", condition(2))
-        block(out, pad .. "  ", depth - 1, in_loop)
+        branch(out, pad .. "  ", depth - 1, in_loop)
         if draw(2) == 1 then
             add("elseif %s then", condition(1))
-            block(out, pad .. "  ", depth - 1, in_loop)
+            branch(out, pad .. "  ", depth - 1, in_loop)
         end
         if draw(2) == 1 then
             add "else"
-            block(out, pad .. "  ", depth - 1, in_loop)
+            branch(out, pad .. "  ", depth - 1, in_loop)
         end
         add "end"
     elseif kind <= 12 then

@@ -25,65 +25,71 @@ end
 
 local if_with_rest
 
--- The statements from a place on. What may have been left already is compiled under that condition.
-local function run(self, list, from)
+-- What follows a statement, unless that left the function, the loop or the block.
+local function unless_left(self, node, follow)
+    local leaving, flag = self:leaving()
+    if leaving == true then
+        return
+    elseif leaving == false then
+        return follow()
+    end
+    self:at(node, self.choose, leaving, function()
+        if flag then
+            self:put(flag, "v", TRUE)
+        end
+    end, function()
+        if flag then
+            self:put(flag, "v", FALSE)
+        end
+        follow()
+    end)
+end
+
+-- The statements from a place on, and what follows the block, if anything does. What may have been left already is compiled
+-- under that condition.
+local function run(self, list, from, follow)
     for k = from, #list do
         local statement = list[k]
+        local more = k < #list or follow ~= nil
         self.g:expect_few()
-        if statement.tag == "If" and k < #list and (always_leaves(statement.body) or always_leaves(statement.otherwise)) then
-            return if_with_rest(self, statement, list, k + 1)
+        if statement.tag == "If" and more and (always_leaves(statement.body) or always_leaves(statement.otherwise)) then
+            return if_with_rest(self, statement, list, k + 1, follow)
         end
         self:at(statement, statements[statement.tag], statement)
-        local leaving, flag = self:leaving()
-        if leaving == true then
-            return
-        elseif leaving and k < #list then
-            self:at(list[k + 1], self.choose, leaving, function()
-                if flag then
-                    self:put(flag, "v", TRUE)
-                end
-            end, function()
-                if flag then
-                    self:put(flag, "v", FALSE)
-                end
-                run(self, list, k + 1)
-            end)
+        if self:leaving() ~= false then
+            if more then
+                unless_left(self, list[k + 1] or statement, function() run(self, list, k + 1, follow) end)
+            end
             return
         end
     end
+    if follow then
+        follow()
+    end
 end
 
---- block(list): statements in a scope of their own.
-function Compiler:block(list)
+--- block(list [, follow]): statements in a scope of their own, and what follows them where they did not leave.
+function Compiler:block(list, follow)
     local outer = self.scope
     self:open_scope()
-    run(self, list, 1)
+    run(self, list, 1, follow)
     self.scope = outer
 end
 
 -- ---- branches ----
 
 -- An If of which one side always leaves: what follows belongs to the other one.
-function if_with_rest(self, statement, list, from)
+function if_with_rest(self, statement, list, from, follow)
     local first_leaves = always_leaves(statement.body)
     local scope = self.scope
     local function rest() -- in the scope around
         local inner = self.scope
         self.scope = scope
-        run(self, list, from)
+        run(self, list, from, follow)
         self.scope = inner
     end
-    self:at(statement, self.branches, statement.condition, function()
-        self:block(statement.body)
-        if not first_leaves then
-            rest()
-        end
-    end, function()
-        self:block(statement.otherwise or {})
-        if first_leaves then
-            rest()
-        end
-    end)
+    self:at(statement, self.branches, statement.condition, function() self:block(statement.body, not first_leaves and rest or nil) end,
+        function() self:block(statement.otherwise or {}, first_leaves and rest or nil) end)
 end
 
 function statements.If(self, statement)
