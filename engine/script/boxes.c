@@ -1,4 +1,4 @@
-/* boxes.c: strings, lists and tuples of graphs while they run. */
+/* boxes.c: strings, lists and tuples of graphs while they run; dict.c has dicts. */
 #include "engine/script/boxes.h"
 
 #include "engine/core/memory.h"
@@ -68,6 +68,8 @@ void td_box_destroy(td_value box) {
         drop_entries(list);
         td_free(list->block);
     }
+    if (td_value_dict(box))
+        td_dict_clear(td_value_dict(box));
     for (int k = 0; tuple && k < tuple->n; k++)
         td_value_drop(&tuple->parts[k]);
     td_free(td_value_box(box));
@@ -185,6 +187,19 @@ td_value td_list_entry(const td_box_list *list, int index) {
     return TD_NIL;
 }
 
+int td_value_length(td_value v) {
+    const td_box_list *list = td_value_list(v);
+    return list ? list->n : v.n;
+}
+
+td_value td_value_entry(td_value v, int k) {
+    const td_box_list *list = td_value_list(v);
+    return list                       ? td_list_entry(list, k)
+           : v.kind == TD_KIND_INTS   ? TD_I(v.ints[k])
+           : v.kind == TD_KIND_FLOATS ? TD_F(v.floats[k])
+                                      : td_tensor_or_nil(v.tensors[k]);
+}
+
 td_status td_list_replace(td_box_list *list, int index, td_value entry) {
     td_status status = fit_entry(list, &entry);
     if (status)
@@ -280,12 +295,29 @@ static td_status copy_list(const td_box_list *list, td_value *out) {
     return status;
 }
 
+static td_status copy_dict(const td_box_dict *dict, td_value *out) {
+    td_value made = TD_NIL;
+    td_status status = td_box_dict_new(&made);
+    for (td_dict_entry *entry = dict->first; entry && status == TD_OK; entry = entry->next) {
+        td_value value = TD_NIL;
+        status = td_value_copy(entry->value, &value);
+        if (status == TD_OK)
+            status = td_dict_set(td_value_dict(made), entry->key, value);
+        td_value_drop(&value);
+    }
+    if (status)
+        td_value_drop(&made);
+    else
+        *out = made;
+    return status;
+}
+
 static bool has_list(td_value v) {
     const td_box_tuple *tuple = td_value_tuple(v);
     for (int k = 0; tuple && k < tuple->n; k++)
         if (has_list(tuple->parts[k]))
             return true;
-    return v.kind == TD_BOX_LIST;
+    return v.kind == TD_BOX_LIST || v.kind == TD_BOX_DICT;
 }
 
 td_status td_value_copy(td_value v, td_value *out) {
@@ -295,6 +327,8 @@ td_status td_value_copy(td_value v, td_value *out) {
         return td_value_keep(td_list_argument(list), out);
     if (list)
         return copy_list(list, out);
+    if (td_value_dict(v))
+        return copy_dict(td_value_dict(v), out);
     if (!tuple || !has_list(v))
         return td_value_keep(v, out);
     td_value made = TD_NIL;

@@ -269,6 +269,18 @@ static td_status run_list_unpack(const step *s, frame *f) {
     return TD_OK;
 }
 
+static td_status run_dict(const step *s, frame *f) {
+    td_value *out = &f->registers[s->outputs[0]];
+    td_status status = td_box_dict_new(out);
+    for (int k = 0; k < s->ninputs && status == TD_OK; k += 2) {
+        td_value key = *td_frame_value(f, s->inputs[k]);
+        if (!td_value_text(key, NULL))
+            return td_fail(TD_ETYPE, "a key is a string, and %s was given", td_kind_noun(key.kind));
+        status = td_dict_set(td_value_dict(*out), key, *td_frame_value(f, s->inputs[k + 1]));
+    }
+    return status;
+}
+
 static td_status run_tuple(const step *s, frame *f) {
     td_value *out = &f->registers[s->outputs[0]];
     td_status status = td_box_tuple_new(s->ninputs, out);
@@ -444,7 +456,8 @@ td_step_fn td_step_of_kind(td_ir_kind kind) {
                                                   [TD_IR_PRINT] = run_print,
                                                   [TD_IR_CALL] = run_call,
                                                   [TD_IR_FORK] = run_fork,
-                                                  [TD_IR_HOST_CALL] = run_host_call};
+                                                  [TD_IR_HOST_CALL] = run_host_call,
+                                                  [TD_IR_DICT_CONSTRUCT] = run_dict};
     return steps[kind] ? steps[kind] : run_unknown;
 }
 

@@ -141,6 +141,7 @@ static bool is_known_kind(const td_ir_node *node) {
                                             [TD_IR_LOOP] = true,
                                             [TD_IR_LIST_CONSTRUCT] = true,
                                             [TD_IR_LIST_UNPACK] = true,
+                                            [TD_IR_DICT_CONSTRUCT] = true,
                                             [TD_IR_FUSION_GROUP] = true,
                                             [TD_IR_TUPLE_CONSTRUCT] = true,
                                             [TD_IR_TUPLE_UNPACK] = true,
@@ -175,7 +176,7 @@ static void join_operator(td_alias_info *a, const td_ir_node *node) {
 
 /* Lists that give their entries or themselves, or are made of others' entries. */
 static void join_scalar(td_alias_info *a, const td_ir_node *node) {
-    bool own = !strchr("lea", node->scalar->result); /* numbers, texts, a list of sizes */
+    bool own = !strchr("leqa", node->scalar->result); /* numbers, texts, a list of sizes */
     for (int k = 0; k < node->ninputs; k++) {
         if (writes_argument(node, k))
             mark(a, node->inputs[k], true, false, false);
