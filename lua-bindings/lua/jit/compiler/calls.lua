@@ -45,7 +45,7 @@ end
 function Compiler:run(fn, scope, where, arguments)
     local frame, outer_scope, outer_where, dead = self.frame, self.scope, self.where, self.dead
     self.calls[#self.calls + 1] = fn
-    self.frame = { returned = self:cell(FALSE, "returned"), value = self:cell(UNSET, "result") }
+    self.frame = { returned = self:flag "returned", value = self:cell(UNSET, "result") }
     self.where = where
     self:open_scope(scope)
     for k, name in ipairs(fn.params) do

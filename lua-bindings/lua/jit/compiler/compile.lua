@@ -118,7 +118,7 @@ local function walk(c, closure, bound, given)
         end
     end
     c.node = fn
-    c.frame = { returned = c:cell(Compiler.FALSE), value = c:cell(Compiler.UNSET) }
+    c.frame = { returned = c:flag(), value = c:cell(Compiler.UNSET) }
     local scope = { cells = {}, closure = closure, environment = c.environment_of(closure) }
     c.g.place = { file = where.file, line = fn.line, column = fn.column }
     set_outputs(c, c:run(fn, scope, where, arguments))

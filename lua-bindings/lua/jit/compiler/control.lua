@@ -11,13 +11,13 @@ local MOST_TRIPS = math.maxinteger
 
 -- ---- leaving ----
 
--- The flags that say whether this function, or the loop around, is being left.
+-- The flags that say whether this function, the loop around, or the statements before a label are being left.
 local function flags(self)
     local list = { self.frame.returned }
     if self.frame.loop then
         list[2] = self.frame.loop.broke
     end
-    return list
+    return table.move(self.frame.labels or {}, 1, #(self.frame.labels or {}), #list + 1, list)
 end
 
 --- leaving(): true, false, or a boolean of the graph that says whether what follows is still to run. Then also the flag,
@@ -84,11 +84,13 @@ local function left_in(self, first, second, node, object, key)
         return side.dead and Compiler.UNSET or change and change.now or object[key]
     end
     local a, b = of(first), of(second)
-    if key == "list" or key == "n" or key == "order" then
+    if key == "frozen" then
+        return a or b
+    elseif key == "list" or key == "n" or key == "order" then
         if a == b then
             return a
         end
-        error({ list_wanted = object, element = nil }, 0)
+        error({ list_wanted = object }, 0)
     end
     local before = object[key]
     if before and (a == before or a.refines == before) and (b == before or b.refines == before) then
@@ -145,10 +147,13 @@ local function usable(v) return v.kind == "poison" and Compiler.UNSET or v end
 -- A variable that changes in a loop: a place for each of the values that it consists of.
 local function carry(self, list, change)
     local before, now = change.before, change.now
-    if change.key == "n" or change.key == "list" or change.key == "order" then
+    if change.key == "frozen" then -- in the trips before, too
+        error({ list_wanted = change.object, frozen = now }, 0)
+    elseif change.key == "n" or change.key == "list" or change.key == "order" then
         error({ list_wanted = change.object }, 0)
     end
     before = usable(before or Compiler.NIL)
+    self:freeze(before, "this table may be the one that a loop has in its place: write into it before the loop")
     local entry = { object = change.object, key = change.key, like = before.kind == "unset" and now or before, types = {},
         name = change.object.name or type(change.key) == "string" and string.sub(change.key, 2) or nil }
     list[#list + 1] = entry
@@ -241,7 +246,7 @@ local function try_loop(self, spec, carried, serial, first)
     body.inputs[1] = trip
     for _, entry in ipairs(carried) do
         refill(self, entry, body.inputs)
-        if entry.object == self.frame.returned then -- or this trip would not be
+        if entry.object.leaves then -- or this trip would not be
             self:put(entry.object, entry.key, Compiler.FALSE)
         end
     end

@@ -8,7 +8,7 @@
 --     value   type         of the graph (graph.lua)
 --     host    v            what the script has: a module, a table, a tensor, a dtype, a function
 --     table   data         made in the source: data[1 .. data.n], data["." .. name], data.order = names; data.list: it
---                          became a list of the graph
+--                          became a list or a dict of the graph; data.frozen: why it is not written any more
 --     closure fn, scope    a function of the source
 --     op      name         an operator as a value
 --     unset                nothing has been put here
@@ -97,6 +97,13 @@ end
 --- cell(value, name): a variable.
 function Compiler:cell(value, name) return new_born(self, { v = value, name = name }) end
 
+--- flag(name): a variable that says whether statements are being left: false where they begin, and in each trip of a loop.
+function Compiler:flag(name)
+    local cell = self:cell(Compiler.FALSE, name)
+    cell.leaves = true
+    return cell
+end
+
 -- ---- values ----
 
 local function const(v) return { kind = "const", v = v } end
@@ -122,7 +129,7 @@ function Compiler:new_table(items)
     return { kind = "table", data = new_born(self, data) }
 end
 
---- resolve(v): a table that became a list is that.
+--- resolve(v): a table that became a list or a dict is that.
 function Compiler:resolve(v)
     if v.kind == "table" and v.data.list then
         return v.data.list
@@ -155,19 +162,26 @@ function Compiler.is_dtype(v) return type(v) == "userdata" and getmetatable(v) =
 --- is_tensor(v)
 function Compiler:is_tensor(v) return self:type_of(v) == "Tensor" end
 
--- What a table written in the source is in the graph: a list where all are of one type, else a tuple.
+-- What a table written in the source is in the graph: a list or a dict where all are of one type, else a tuple.
 function Compiler:table_type(v)
     local data = v.data
-    if #data.order > 0 or data.n == 0 then
+    local named = #data.order > 0
+    if named and data.n > 0 or not named and data.n == 0 then
         return nil
     end
     local parts, same = {}, true
-    for k = 1, data.n do
-        parts[k] = self:type_of(self:resolve(data[k]))
-        if not parts[k] then
-            return nil
+    for k = 1, named and #data.order or data.n do
+        local entry = self:resolve(data[named and "." .. data.order[k] or k])
+        if not (named and self.is_nil(entry)) then
+            parts[#parts + 1] = self:type_of(entry)
+            if not parts[#parts] or entry.kind == "nil" then
+                return nil
+            end
+            same = same and parts[#parts] == parts[1]
         end
-        same = same and parts[k] == parts[1]
+    end
+    if named then
+        return same and parts[1] and types.dict(parts[1]) or nil
     end
     return same and parts[1] ~= "NoneType" and parts[1] .. "[]" or "(" .. table.concat(parts, ", ") .. ")"
 end
@@ -186,17 +200,57 @@ function Compiler:describe(v)
     return t and types.words(t) or v.kind == "host" and tide._describe(v.v) or v.kind
 end
 
+-- The dict of a table's entries by names. Those that are nil are not there.
+local function dict_value(self, data, t)
+    local parts = {}
+    for _, name in ipairs(data.order) do
+        if not self.is_nil(self:resolve(data["." .. name])) then
+            parts[#parts + 1] = self:value(self.const(name))
+            parts[#parts + 1] = self:held(data["." .. name])
+        end
+    end
+    return (self.g:node("prim::DictConstruct", parts, { t }))
+end
+
 local function table_value(self, v)
     local t = self:table_type(v)
     if not t then
-        self:fail(#v.data.order > 0 and "a table with names can't be a value of a graph: give its fields by themselves"
-            or "%s is no value of a graph", v.data.n == 0 and "an empty table, of which nobody knows what it is a list of," or "this table")
+        self:fail(#v.data.order > 0 and "a table with names whose entries are of several types is no value of a graph: give them by themselves"
+            or "%s is no value of a graph", v.data.n == 0 and "an empty table, of which nobody knows what it is a list of, "
+            .. "(write local t = {} --: Tensor[])" or "this table")
+    elseif types.dict_value(t) then
+        return dict_value(self, v.data, t)
     end
     local parts = {}
     for k = 1, v.data.n do
-        parts[k] = self:value(v.data[k])
+        parts[k] = self:held(v.data[k])
     end
     return (self.g:node(types.element(t) and "prim::ListConstruct" or "prim::TupleConstruct", parts, { t }))
+end
+
+--- held(v): a value as another value holds it. In Lua that would be the same table, so what becomes a list or a dict is
+--- that from here on; of others the graph has a copy, and they are not written any more.
+function Compiler:held(v)
+    v = self:resolve(v)
+    if v.kind ~= "table" or v.data.frozen then
+        return self:value(v)
+    end
+    local t = self:table_type(v)
+    local entry = t and (types.element(t) or types.dict_value(t))
+    if entry then
+        self:make_list(v.data, entry)
+        return self:value(v)
+    end
+    local value = self:value(v)
+    self:freeze(v, "this table was put into another one, which holds a copy of it: write into it before")
+    return value
+end
+
+--- freeze(v, why): a table that is still known part by part is not written any more.
+function Compiler:freeze(v, why)
+    if v.kind == "table" and not v.data.list and not v.data.pack and not v.data.frozen then
+        self:put(v.data, "frozen", why)
+    end
 end
 
 --- value(v): a value of the graph; fails where none can be made of it.
@@ -244,23 +298,46 @@ end
 
 -- ---- tables that become lists ----
 
---- make_list(data, element): a table of the source is a list of the graph from here on. Inside a branch or loop that the
---- table comes from outside of, this is asked of what is around it, which begins again.
-function Compiler:make_list(data, element)
+--- make_list(data, element [, named]): a table of the source is a list of the graph from here on, or a dict where it has
+--- names. Inside a branch or loop that the table comes from outside of, this is asked of what is around it, which begins
+--- again.
+function Compiler:make_list(data, element, named)
     local region = self.regions[#self.regions]
     if region and self.born[data] <= region then
-        error({ list_wanted = data, element = element }, 0)
+        error({ list_wanted = data, element = element, named = named }, 0)
     end
-    self:list_here(data, element)
+    self:list_here(data, element, named)
 end
 
-function Compiler:list_here(data, element)
-    if #data.order > 0 then
-        self:fail "a table with names can't be a list that grows or is read at a place that is worked out"
+local function dict_here(self, data, element)
+    local t = element
+    for _, name in ipairs(data.order) do
+        local own = self:type_of(self:resolve(data["." .. name]))
+        if own ~= "NoneType" then
+            t = own and (t and types.join(t, own) or not t and own)
+            if not t then
+                self:fail("a table whose names are known only when the graph runs has entries of one type: '%s' is %s", name,
+                    self:describe(self:resolve(data["." .. name])))
+            end
+        end
+    end
+    if not t then
+        self:fail "an empty table, of which nobody knows what it holds: write local t = {} --: Dict(str, Tensor)"
+    end
+    self:put(data, "list", dict_value(self, data, types.dict(t)))
+end
+
+--- list_here(data, element, named): the same, here.
+function Compiler:list_here(data, element, named)
+    named = named or #data.order > 0
+    if named and data.n == 0 then
+        return dict_here(self, data, element)
+    elseif named then
+        self:fail "a table with names and a list part can't grow or be read at a place that is worked out"
     end
     local parts, t = {}, element
     for k = 1, data.n do
-        parts[k] = self:value(data[k])
+        parts[k] = self:held(data[k])
         t = t and types.join(t, parts[k].type) or not t and k == 1 and parts[k].type
         if not t then
             self:fail("a list has entries of one type: entry %d is %s, another %s", k, types.words(parts[k].type),
@@ -268,7 +345,7 @@ function Compiler:list_here(data, element)
         end
     end
     if not t then
-        self:fail "an empty table, of which nobody knows what it is a list of: begin with an entry"
+        self:fail "an empty table, of which nobody knows what it is a list of: write local t = {} --: Tensor[]"
     end
     local list = self.g:node("prim::ListConstruct", parts, { t .. "[]" })
     self:put(data, "list", list)
@@ -316,7 +393,11 @@ function Compiler:region(attempt)
         if not wanted or around and self.born[wanted] <= around or self.born[wanted] > serial then
             error(problem, 0)
         end
-        self:list_here(wanted, problem.element)
+        if problem.frozen then
+            self:put(wanted, "frozen", problem.frozen)
+        else
+            self:list_here(wanted, problem.element, problem.named)
+        end
     end
 end
 

@@ -177,7 +177,7 @@ local function concat(self, a, b)
             return self.const(tostring(v.v))
         elseif t == "str" then
             return v
-        elseif t and types.is_number(t) then
+        elseif t and (types.is_number(t) or t == "Device") then
             return self.g:node("aten::str", { self:value(v) }, { "str" })
         end
         self:fail("attempt to concatenate %s", self:describe(v))
@@ -258,11 +258,17 @@ function Compiler:same_sizes(a, b)
     return same.v
 end
 
+-- A device is its name in Lua.
+local function named_device(self, v)
+    return self:type_of(v) == "Device" and self.g:node("aten::str", { self:value(v) }, { "str" }) or v
+end
+
 --- equals(a, b, negate): `==`, or `~=`. Values of types that are never equal in Lua are not.
 function Compiler:equals(a, b, negate)
     if a.kind == "const" and b.kind == "const" then
         return negated(self, a.v == b.v and TRUE or FALSE, negate)
     end
+    a, b = named_device(self, a), named_device(self, b)
     local ta, tb = self:type_of(a), self:type_of(b)
     local none = self.is_nil(a) or self.is_nil(b)
     local optional = ta and types.inner(ta) and a or tb and types.inner(tb) and b
@@ -299,8 +305,8 @@ end
 function Compiler:length(v)
     v = self:resolve(v)
     local t = self:type_of(v)
-    if v.kind == "table" then
-        return self.const(v.data.n)
+    if v.kind == "table" or types.dict_value(t or "") then
+        return self.const(v.kind == "table" and v.data.n or 0) -- names are not counted
     elseif v.kind == "const" and type(v.v) == "string" then
         return self.const(#v.v)
     elseif t == "Tensor" then

@@ -51,7 +51,10 @@ local function fork(self, arguments, node)
         local mark = #self.trail
         block.parent = nil -- constants are its own
         local results = self:call(callee, table.move(arguments, 2, #arguments, 1, {}), node)
-        local set = self:changes(mark, serial)[1]
+        local set
+        for _, change in ipairs(self:changes(mark, serial)) do
+            set = set or change.key ~= "frozen" and change
+        end
         if set then
             self:fail("a forked function sets '%s', which is a variable outside of it: give what it works out as a result",
                 set.object.name or "an entry of a table")

@@ -30,17 +30,20 @@ end
 --- untuple(v): the parts of a tuple of the graph as a table.
 function Compiler:untuple(v)
     local copy = self:new_table { self.g:node("prim::TupleUnpack", { v }, types.parts(v.type)) }
-    copy.data.frozen = true
+    copy.data.frozen = "this table is an entry that holds values of several types: put another one in its place"
     return copy
 end
 
 local function table_entry(self, v, key)
     local data = v.data
     if key.kind ~= "const" then
-        local t = self:table_type(v)
-        if t and types.element(t) then
+        local t, named = self:table_type(v), self:type_of(key) == "str"
+        if named and data.n == 0 and #data.order == 0 then
+            return NIL
+        elseif t and (named and types.dict_value(t) or not named and types.element(t) and not (self.records_stay
+            and types.dict_value(types.element(t)))) then
             self:make_list(data)
-            return list_entry(self, self:resolve(v), key)
+            return self:index(v, key)
         end
         self:fail("which entry of this table is meant is known only when the graph runs, and they are of several kinds")
     elseif type(key.v) == "string" then
@@ -61,6 +64,19 @@ local function host_entry(self, v, key)
     return self:wrap(value)
 end
 
+local function need_name(self, t, key)
+    if self:type_of(key) ~= "str" then
+        self:fail("a key of %s is a string, got %s", types.words(t), self:describe(key))
+    end
+    return self:value(key)
+end
+
+-- What a dict of the graph has under a string, or nil.
+local function dict_entry(self, dict, key)
+    local t = types.optional(types.dict_value(dict.type))
+    return (self.g:node("aten::get", { dict, need_name(self, dict.type, key) }, { t }))
+end
+
 --- index(v, key): `v[key]`
 function Compiler:index(v, key)
     v, key = self:resolve(v), self:resolve(key)
@@ -75,6 +91,8 @@ function Compiler:index(v, key)
         return self:tensor_entry(v, key)
     elseif v.kind == "value" and types.element(t) then
         return list_entry(self, v, key)
+    elseif v.kind == "value" and types.dict_value(t) then
+        return dict_entry(self, v, key)
     elseif v.kind == "value" and types.is_tuple(t) then
         return self:index(self:untuple(v), key)
     elseif t == "str" and key.kind == "const" and type(key.v) == "string" then
@@ -90,19 +108,26 @@ end
 local function set_table(self, v, key, value, appends)
     local data = v.data
     if data.frozen then
-        self:fail "this table was made of those of two branches or of a tuple: write into it where it is made"
+        self:fail("%s", data.frozen)
     elseif key.kind == "const" and type(key.v) == "string" then
         local name = "." .. key.v
         if data[name] == nil then
             local order = table.move(data.order, 1, #data.order, 1, {})
             order[#order + 1] = key.v
-            local region = self.regions[#self.regions]
+            local region, t = self.regions[#self.regions], self:type_of(value)
             if region and self.born[data] <= region then
-                self:fail("'%s' is made in a branch or loop, in a table from outside: give it a value before", key.v)
+                if data.n > 0 or #data.order > 0 and self:table_type(v) ~= types.dict(t or "") then
+                    self:fail("'%s' is made in a branch or loop, in a table from outside: give it a value before", key.v)
+                end
+                self:make_list(data, t, true)
             end
             self:put(data, "order", order)
         end
         return self:put(data, name, value)
+    end
+    if self:type_of(key) == "str" then
+        self:make_list(data, self:type_of(value), true)
+        return self:set_index(v, key, value)
     end
     local place = key.kind == "const" and math.tointeger(key.v)
     if key.kind == "const" and not place then
@@ -131,9 +156,25 @@ local function set_list(self, list, key, value, appends)
     if joined ~= element then
         self:fail("a list of %s entries is given %s", element, self:describe(value))
     elseif appends then
-        return self.g:node("aten::append", { list, self:value(value) }, { list.type })
+        return self.g:node("aten::append", { list, self:held(value) }, { list.type })
     end
-    self.g:node("aten::set_entry", { list, self:value(need_integer(self, key)), self:value(value) }, { list.type })
+    self.g:node("aten::set_entry", { list, self:value(need_integer(self, key)), self:held(value) }, { list.type })
+end
+
+-- Into a dict of the graph; nil takes out what is there.
+local function set_dict(self, dict, key, value)
+    local t, own = types.dict_value(dict.type), self:type_of(value)
+    local name = need_name(self, dict.type, key)
+    local function delete() self.g:node("aten::Delete", { dict, name }, { dict.type }) end
+    local function set(v) self.g:node("aten::_set_item", { dict, name, self:held(v) }, { dict.type }) end
+    if own == "NoneType" then
+        return delete()
+    elseif own and types.inner(own) and types.join(t, own) == types.optional(t) then
+        return self:choose(self:equals(value, NIL, true), function() set(self:unwrap(value)) end, delete)
+    elseif not own or types.join(t, own) ~= t then
+        self:fail("%s is given %s", types.words(dict.type), self:describe(value))
+    end
+    set(value)
 end
 
 --- set_index(v, key, value, appends): `v[key] = value`; `appends`: it was written as v[#v + 1].
@@ -146,6 +187,8 @@ function Compiler:set_index(v, key, value, appends)
         return self:write_tensor(v, key, value)
     elseif v.kind == "value" and types.element(t) then
         return set_list(self, v, key, value, appends)
+    elseif v.kind == "value" and types.dict_value(t) then
+        return set_dict(self, v, key, value)
     elseif v.kind == "host" and type(v.v) == "table" and key.kind == "const" then
         local held = rawget(v.v, key.v)
         if (value.kind == "const" or value.kind == "host") and rawequal(held, value.v) then

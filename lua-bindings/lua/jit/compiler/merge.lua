@@ -3,6 +3,8 @@ local tide = ...
 local Compiler = tide._require "jit.compiler.core"
 local types = tide._require "jit.compiler.types"
 
+local FROZEN = "this table is one of two that branches left: write into each where it is made"
+
 -- ---- tables taken apart ----
 
 -- Is it a table of the source that is still known part by part?
@@ -53,7 +55,7 @@ function Compiler:rebuild(v, next_leaf)
     local copy = self:new_table {}
     local data = copy.data
     data.n, data.order, data.pack = v.data.n, v.data.order, v.data.pack
-    data.frozen = not v.data.pack
+    data.frozen = not v.data.pack and FROZEN or nil
     for _, key in ipairs(keys_of(v.data)) do
         data[key] = self:rebuild(v.data[key], next_leaf)
     end
@@ -67,7 +69,7 @@ local function poison(format, ...) return { kind = "poison", why = string.format
 -- A value of the graph, in one branch, of the type that both have.
 local function in_branch(self, block, v, t)
     return self.g:within(block, function()
-        return v.kind == "unset" and self:default(t) or self:value(v)
+        return v.kind == "unset" and self:default(t) or self:held(v)
     end)
 end
 
@@ -124,7 +126,9 @@ function Compiler:merge(a, b, node, name)
         local like = is_open(a) and a or b
         local copy = self:new_table {}
         copy.data.n, copy.data.order, copy.data.pack = like.data.n, like.data.order, like.data.pack
-        copy.data.frozen = not like.data.pack
+        copy.data.frozen = not like.data.pack and FROZEN or nil
+        self:freeze(a, FROZEN)
+        self:freeze(b, FROZEN)
         for _, key in ipairs(keys_of(like.data)) do
             copy.data[key] = self:merge(part(a, key), part(b, key), node, type(key) == "string" and string.sub(key, 2) or name)
         end

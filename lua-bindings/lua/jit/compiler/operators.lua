@@ -234,9 +234,10 @@ local function tensors(self, s, k, given)
     for j, v in ipairs(list) do
         if p.holes and v.kind == "const" and not v.v then
             values[j], t = self.g:constant "NoneType", "Tensor?"
-        elseif self:type_of(v) ~= "Tensor" then
+        elseif self:type_of(v) ~= "Tensor" and self:type_of(v) ~= "Tensor?" then
             refuse(self, s, k, "a list of tensors", v)
         else
+            v = self:type_of(v) == "Tensor?" and self:must_be(v) or v
             values[j] = self:value(p.base and self:from_one(v, "any") or v)
         end
     end

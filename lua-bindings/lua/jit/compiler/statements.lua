@@ -13,7 +13,7 @@ local function always_leaves(block)
     local last = block and block[#block]
     if not last then
         return false
-    elseif last.tag == "Return" or last.tag == "Break" then
+    elseif last.tag == "Return" or last.tag == "Break" or last.tag == "Goto" then
         return true
     elseif last.tag == "Do" then
         return always_leaves(last.body)
@@ -23,7 +23,7 @@ local function always_leaves(block)
     return last.tag == "CallStatement" and last.call.tag == "Call" and last.call.callee.tag == "Name" and last.call.callee.name == "error"
 end
 
-local if_with_rest
+local if_with_rest, run_labelled
 
 -- What follows a statement, unless that left the function, the loop or the block.
 local function unless_left(self, node, follow)
@@ -50,6 +50,12 @@ end
 local function run(self, list, from, follow)
     for k = from, #list do
         local statement = list[k]
+        if statement.tag == "Label" then
+            return run_labelled(self, list, from, k, follow)
+        end
+    end
+    for k = from, #list do
+        local statement = list[k]
         local more = k < #list or follow ~= nil
         self.g:expect_few()
         if statement.tag == "If" and more and (always_leaves(statement.body) or always_leaves(statement.otherwise)) then
@@ -66,6 +72,17 @@ local function run(self, list, from, follow)
     if follow then
         follow()
     end
+end
+
+-- Statements with a label at `at`: a goto before it leaves what stands between.
+function run_labelled(self, list, from, at, follow)
+    local labels, label = self.frame.labels or {}, self:flag(list[at].name)
+    self.frame.labels = table.move(labels, 1, #labels, 1, {})
+    table.insert(self.frame.labels, label)
+    run(self, table.move(list, from, at - 1, 1, {}), 1)
+    self.frame.labels = labels
+    self:put(label, "v", FALSE)
+    unless_left(self, list[at], function() run(self, list, at + 1, follow) end)
 end
 
 --- block(list [, follow]): statements in a scope of their own, and what follows them where they did not leave.
@@ -156,6 +173,26 @@ end
 
 -- ---- variables ----
 
+-- The type that a comment behind an empty table gives it: `local list = {} --: Tensor[]`.
+local function typed_table(self, e, t)
+    local v = self:new_table {}
+    local element = t and types.element(t) or t and types.dict_value(t)
+    if not element then
+        self:at(e, self.fail, "an empty table is a list, as in --: Tensor[], or has names, as in --: Dict(str, Tensor)")
+    end
+    self:list_here(v.data, element, types.dict_value(t) ~= nil)
+    return v
+end
+
+-- The types in a comment on a statement's line, where it says some.
+local function types_on_line(self, statement)
+    for _, note in ipairs(self.where.notes) do
+        if note.line == statement.line then
+            return types.list(note.value)
+        end
+    end
+end
+
 function statements.Local(self, statement)
     for k, attribute in pairs(statement.attributes) do
         if attribute == "close" then
@@ -164,7 +201,13 @@ function statements.Local(self, statement)
         end
     end
     local values = self:several(statement.values, #statement.names)
+    local given
     for k, name in ipairs(statement.names) do
+        local e = statement.values[k]
+        if e and e.tag == "Table" and #e.entries == 0 then
+            given = given or types_on_line(self, statement) or {}
+            values[k] = #given > 0 and typed_table(self, e, given[k]) or values[k]
+        end
         self:declare(name, values[k] or NIL)
     end
 end
@@ -238,18 +281,22 @@ function statements.Break(self)
     self:put(self.frame.loop.broke, "v", TRUE)
 end
 
+-- Forward alone: the statements up to the label are left.
 function statements.Goto(self, statement)
-    self:fail("goto %s: a graph has no jumps: write if, while or break", statement.name)
-end
-
-function statements.Label(self, statement)
-    self:fail("::%s:: is where a goto would go: a graph has no jumps: write if, while or break", statement.name)
+    local labels = self.frame.labels or {}
+    for k = #labels, 1, -1 do
+        if labels[k].name == statement.name then
+            return self:put(labels[k], "v", TRUE)
+        end
+    end
+    self:fail("goto %s: a graph has no jumps back: write while or repeat", statement.name)
 end
 
 -- ---- loops ----
 
 -- Few trips are gone through one by one where all they do is known, and where they can't be compiled as a loop of the
--- graph: entries of tables of modules, values of other types at first.
+-- graph: entries of tables of modules, values of other types at first, tables with names that would have to become dicts
+-- (records_stay).
 local MOST_UNROLLED, MOST_KNOWN = 64, 20000 -- trips; statements
 
 local function all_is_known(self, unroll)
@@ -270,7 +317,10 @@ local function loop_or_unroll(self, trips, loop, unroll)
     elseif all_is_known(self, unroll) then
         return
     end
+    local around = self.records_stay
+    self.records_stay = true
     local ok, problem = self:try(loop)
+    self.records_stay = around
     if ok then
         return
     elseif not problem.refused then
@@ -278,6 +328,9 @@ local function loop_or_unroll(self, trips, loop, unroll)
     end
     local unrolled, other = self:try(unroll)
     if not unrolled then
+        if other.refused and not around then
+            return loop()
+        end
         error(other.refused and problem or other, 0)
     end
 end
@@ -486,6 +539,13 @@ local function known_pairs(self, v, all)
     elseif v.kind ~= "host" or type(v.v) ~= "table" then
         return nil
     end
+    local meta = all and getmetatable(v.v)
+    if type(meta) == "table" and meta.__pairs then
+        for key, value in pairs(v.v) do
+            list[#list + 1] = { self:wrap(key), self:wrap(value) }
+        end
+        return list
+    end
     local n = 0
     for k, value in ipairs(v.v) do
         n, list[k] = k, { self.const(k), self:wrap(value) }
@@ -501,6 +561,19 @@ local function known_pairs(self, v, all)
         list[#list + 1] = { self:wrap(key), self:wrap(v.v[key]) }
     end
     return list
+end
+
+-- pairs of a dict of the graph, in the order in which its entries came: of those that are there when it begins, and still
+-- are.
+local function loop_over_dict(self, statement, v)
+    local keys = self.g:node("aten::keys", { v }, { "str[]" })
+    self:loop { trips = self.g:node("aten::len", { keys }, { "int" }), body = function(trip)
+        local key = self.g:node("aten::__getitem__", { keys, trip }, { "str" })
+        self:choose(self.g:node("aten::__contains__", { v, key }, { "bool" }), function()
+            local entry = self.g:node("aten::__getitem__", { v, key }, { types.dict_value(v.type) })
+            declare_names(self, statement, { key, entry })
+        end, function() end)
+    end }
 end
 
 -- ipairs of a list or a tensor of the graph.
@@ -530,6 +603,8 @@ function statements.ForIn(self, statement)
     local list = known_pairs(self, v, all)
     if list then
         return self:unrolled(#list, function(k) declare_names(self, statement, list[k]) end)
+    elseif all and types.dict_value(t or "") then
+        return loop_over_dict(self, statement, self:value(v))
     elseif t == "Tensor" and not all or types.element(t or "") then
         return loop_over(self, statement, self:value(v))
     end

@@ -4,7 +4,7 @@ local types = {}
 
 local SIMPLE = { Tensor = "Tensor", int = "int", integer = "int", float = "float", bool = "bool", boolean = "bool",
     number = "Scalar", Scalar = "Scalar", str = "str", string = "str", dtype = "dtype", device = "Device", Device = "Device",
-    None = "NoneType", NoneType = "NoneType", ["nil"] = "NoneType" }
+    Generator = "Generator", None = "NoneType", NoneType = "NoneType", ["nil"] = "NoneType" }
 
 -- ---- reading ----
 
@@ -29,6 +29,17 @@ local function read_tuple(text, at)
     end
 end
 
+-- "(str, T)" behind "Dict".
+local function read_dict(text, at)
+    local open = string.match(text, "^%s*%(%s*str%s*,()", at) or string.match(text, "^%s*%(%s*string%s*,()", at)
+    local t, close
+    if open then
+        t, at = read(text, open)
+        close = t and string.match(text, "^%s*%)()", at)
+    end
+    return close and types.dict(t), close
+end
+
 -- A type at a place of a text, and where the text goes on; nil: there is none.
 function read(text, at)
     at = string.find(text, "%S", at)
@@ -39,6 +50,9 @@ function read(text, at)
     local word = string.match(text, "^[%a_]+", at)
     if word then
         t, at = SIMPLE[word], at + #word
+        if word == "Dict" then
+            t, at = read_dict(text, at)
+        end
     elseif string.sub(text, at, at) == "(" then
         t, at = read_tuple(text, at + 1)
     end
@@ -83,6 +97,10 @@ function types.inner(t) return string.match(t, "^(.*)%?$") end
 --- element(t): of a list type; nil for other types.
 function types.element(t) return string.match(t, "^(.*)%[%]$") end
 
+--- dict(t), dict_value(t): the type of dicts of such values; and theirs, nil for other types.
+function types.dict(t) return string.format("Dict(str, %s)", t) end
+function types.dict_value(t) return string.match(t, "^Dict%(str, (.*)%)$") end
+
 --- is_tuple(t), parts(t): the types that stand in a tuple.
 function types.is_tuple(t) return string.sub(t, 1, 1) == "(" and string.sub(t, -1) == ")" end
 
@@ -121,6 +139,8 @@ function types.words(t)
         return types.words(types.inner(t)) .. " or nil"
     elseif types.element(t) then
         return string.format("a list (%s)", t)
+    elseif types.dict_value(t) then
+        return string.format("a table by names (%s)", t)
     end
     return names[t] or t
 end
