@@ -14,6 +14,13 @@ td_dtype td_autocast_dtype(td_device device) {
     return td_modes_current.casting && dtype ? (td_dtype)dtype : TD_DTYPE_NONE;
 }
 
+void td_autocast_set(td_modes *modes, int slot, td_dtype low) {
+    modes->cast[slot] = (uint8_t)low;
+    modes->casting = false;
+    for (int k = 0; k < TD_DEVICE_TYPES; k++)
+        modes->casting |= modes->cast[k] != 0;
+}
+
 /* ---- regions ---- */
 
 /* A weight and its cast; both owned. */
@@ -269,4 +276,39 @@ void td_autocast_end(td_call *call, td_autocast_args *casts) {
     for (int k = 0; k < casts->n; k++)
         td_release(casts->casts[k]);
     td_free(casts->casts);
+}
+
+/* ---- for dispatchers ---- */
+
+/* The device of a call's first tensor. */
+static td_device device_of(const td_call *call) {
+    for (int k = 0; k < call->op->nparams; k++) {
+        const td_value *v = &call->args[k];
+        if (v->kind == TD_KIND_TENSOR)
+            return td_tensor_device(v->tensor);
+        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
+            if (v->tensors[j])
+                return td_tensor_device(v->tensors[j]);
+    }
+    return TD_DEVICE_CPU;
+}
+
+td_status td_autocast_dispatch(td_call *call, td_status (*run)(void *ctx, td_call *call),
+                               void *ctx) {
+    td_autocast_args casts;
+    td_status status = call->op->variant ? call->op->variant(call->args, &call->op) : TD_OK;
+    if (status)
+        return status;
+    const td_op *op = call->op;
+    call->device = device_of(call);
+    bool composite = op->run && !op->backward && !(op->flags & (TD_OP_NONDIFF | TD_OP_VIEW));
+    if (composite && !call->ngiven && td_autocast_class_of(call) == TD_AUTOCAST_NONE)
+        return run(ctx, call);
+    td_modes_current.casting = false;
+    status = td_autocast_begin(call, &casts);
+    if (status == TD_OK)
+        status = run(ctx, call);
+    td_autocast_end(call, &casts);
+    td_modes_current.casting = true;
+    return status;
 }

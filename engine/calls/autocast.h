@@ -9,6 +9,7 @@
 #ifndef TD_CALLS_AUTOCAST_H
 #define TD_CALLS_AUTOCAST_H
 
+#include "engine/core/modes.h"
 #include "engine/ops/op.h"
 
 /* The entry of td_modes.cast that speaks of a device: its type. */
@@ -18,6 +19,9 @@ static inline int td_autocast_slot(td_device device) {
 
 /* The low dtype of a device where autocast holds for it now; TD_DTYPE_NONE: it does not. */
 td_dtype td_autocast_dtype(td_device device);
+
+/* In these modes, calls on devices of a slot are cast to `low`; 0: no more. */
+void td_autocast_set(td_modes *modes, int slot, td_dtype low);
 
 /* ---- regions, for guards: casts of weights are kept under their number (td_modes.region) ---- */
 
@@ -45,5 +49,10 @@ td_autocast_class td_autocast_class_of(const td_call *call);
 td_status td_autocast_begin(td_call *call, td_autocast_args *casts) TD_MUST_CHECK;
 /* The call has its own arguments again. */
 void td_autocast_end(td_call *call, td_autocast_args *casts);
+/* The same for a dispatcher in force: `run` makes the call, with its casts for arguments, and the
+ * calls that cast them have come to the dispatcher before. A composite of no class of its own is
+ * run by `run` as it is, while autocast holds. */
+td_status td_autocast_dispatch(td_call *call, td_status (*run)(void *ctx, td_call *call),
+                               void *ctx) TD_MUST_CHECK;
 
 #endif

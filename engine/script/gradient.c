@@ -402,6 +402,8 @@ static td_status check_kinds(const td_ir_block *block) {
     for (const td_ir_node *node = block->first; node && status == TD_OK; node = node->next) {
         if (node->kind == TD_IR_PRINT || node->kind == TD_IR_HOST_CALL || node->kind == TD_IR_FORK)
             return td_fail(TD_EVALUE, "the graph prints, forks or calls its host");
+        if (node->kind == TD_IR_WITH && node->mode.kind == TD_IR_INFERENCE_MODE)
+            return td_fail(TD_EVALUE, "the graph makes tensors under inference_mode");
         for (int b = 0; b < node->nblocks && status == TD_OK; b++)
             status = check_kinds(node->blocks[b]);
         if (node->subgraph && node->subgraph != block->graph && status == TD_OK)

@@ -3,6 +3,7 @@
 #include "engine/script/gradient_record.h"
 
 #include "engine/autograd/autograd.h"
+#include "engine/calls/autocast.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/ops/element_checks.h"
@@ -197,23 +198,38 @@ static td_status run_one(recorder *r, td_call *call, const td_value *named) {
     return TD_OK;
 }
 
-static td_status check_call(recorder *r, const td_call *call, const td_op **op) {
-    *op = call->op;
+static td_status check_call(recorder *r, const td_call *call) {
     if (++r->ncalls > MOST_CALLS)
         return td_fail(TD_EVALUE, "more than %d calls", MOST_CALLS);
     if (call->ngiven && call->op->flags & TD_OP_TURNS)
         return td_fail(TD_EVALUE, "%s turns a tensor in place", call->op->name);
     if (moves_elements(r, call))
         return td_fail(TD_EVALUE, "elements are read on the host");
-    return call->op->variant ? call->op->variant(call->args, op) : TD_OK;
+    return TD_OK;
+}
+
+/* A call whose tensors are stand-ins. */
+static td_status run_replaced(void *ctx, td_call *call) {
+    recorder *r = ctx;
+    td_value args[TD_MAX_PARAMS], named[TD_MAX_PARAMS];
+    const td_value *before = call->args;
+    const td_op *op = call->op;
+    td_status status = op->variant ? op->variant(before, &op) : TD_OK;
+    if (status)
+        return status;
+    memcpy(args, before, sizeof *args * call->op->nparams);
+    replace_devices(call->op, args, named);
+    call->args = args;
+    status = runs_parts(call, op) ? run_parts(r, call) : run_one(r, call, named);
+    call->args = before;
+    return status;
 }
 
 static td_status run_call(recorder *r, td_call *call, td_tensor **room) {
-    td_value args[TD_MAX_PARAMS], named[TD_MAX_PARAMS];
-    const td_op *op;
+    td_value args[TD_MAX_PARAMS];
     int ngiven = call->ngiven + call->nbeside;
     td_tensor **given = room, **lists = room + ngiven;
-    td_status status = check_call(r, call, &op);
+    td_status status = check_call(r, call);
     if (status == TD_OK)
         status = td_call_map_tensors(call, args, lists, replace, r);
     for (int k = 0; k < ngiven && status == TD_OK; k++) {
@@ -222,14 +238,14 @@ static td_status run_call(recorder *r, td_call *call, td_tensor **room) {
     }
     if (status)
         return status;
-    replace_devices(call->op, args, named);
     td_call other = {.op = call->op,
                      .args = args,
                      .given = given,
                      .ngiven = call->ngiven,
                      .nbeside = call->nbeside,
                      .inplace = call->inplace};
-    status = runs_parts(call, op) ? run_parts(r, &other) : run_one(r, &other, named);
+    status = td_modes_current.casting ? td_autocast_dispatch(&other, run_replaced, r)
+                                      : run_replaced(r, &other);
     if (status)
         return status;
     memcpy(call->out, other.out, sizeof call->out);

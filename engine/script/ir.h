@@ -2,9 +2,9 @@
  *
  * A graph is in static single assignment form. A block is a list of nodes in the order in which
  * they run; a node reads values and makes values, each of which is made once: by a node, or as an
- * input of a block. A node may have blocks of its own (prim::If, prim::Loop), whose nodes see the
- * values made before it in the blocks around, and whose outputs become the node's. A node is an
- * operator, written aten::NAME, or one of the prim:: kinds below.
+ * input of a block. A node may have blocks of its own (prim::If, prim::Loop, prim::With), whose
+ * nodes see the values made before it in the blocks around, and whose outputs become the node's. A
+ * node is an operator, written aten::NAME, or one of the prim:: kinds below.
  *
  * The printed form is TorchScript's, so that people can read it and tools compare it:
  *
@@ -24,6 +24,7 @@
 
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/modes.h"
 #include "engine/ops/op.h"
 
 typedef struct td_ir_graph td_ir_graph;
@@ -114,6 +115,7 @@ typedef enum td_ir_kind {
                               another thread: its only output, or a tuple of all */
     TD_IR_HOST_CALL,       /* (inputs...) -> outputs... of a function of the host's */
     TD_IR_DICT_CONSTRUCT,  /* (key, value, key, value...) -> dict */
+    TD_IR_WITH,            /* (); one block without inputs, which runs in a mode of the thread */
     TD_IR_KINDS
 } td_ir_kind;
 
@@ -122,6 +124,34 @@ typedef enum td_ir_kind {
 const char *td_ir_kind_name(td_ir_kind kind);
 /* Has a node of this kind a graph of its own? */
 bool td_ir_kind_has_graph(td_ir_kind kind);
+
+/* A mode that holds for a block. */
+typedef enum td_ir_mode_kind {
+    TD_IR_NO_GRAD,
+    TD_IR_ENABLE_GRAD,
+    TD_IR_INFERENCE_MODE,
+    TD_IR_AUTOCAST,
+    TD_IR_MODE_KINDS
+} td_ir_mode_kind;
+typedef struct td_ir_mode {
+    uint8_t kind;   /* td_ir_mode_kind */
+    bool enabled;   /* of inference_mode and autocast: false: it does not hold in there */
+    uint8_t device; /* of autocast: td_device_type, */
+    uint8_t dtype;  /* float16 or bfloat16, */
+    bool cached;    /* and whether casts of weights are kept to the end of its region */
+} td_ir_mode;
+
+/* "no_grad", "enable_grad", "inference_mode", "autocast". */
+const char *td_ir_mode_name(td_ir_mode_kind kind);
+/* Modes of a thread with this one in force. */
+td_modes td_ir_mode_apply(td_modes modes, const td_ir_mode *mode);
+/* The innermost prim::With around a block, or NULL. What two nodes compute is the same, and equally
+ * recorded, only where this is. */
+const td_ir_node *td_ir_with_around(const td_ir_block *block);
+
+/* The mode of a prim::With holds from here on, of other nodes none; returns the former modes, for
+ * td_set_modes behind its block. */
+td_modes td_ir_enter(const td_ir_node *node);
 
 /* Where in a source text. */
 typedef struct td_ir_place {
@@ -154,6 +184,7 @@ struct td_ir_node {
     const td_op *op;         /* of an operator */
     const td_scalar *scalar; /* of TD_IR_SCALAR */
     int id;                  /* of TD_IR_HOST_CALL: which function, prim::HostCall[id=3] */
+    td_ir_mode mode;         /* of TD_IR_WITH: prim::With[mode="no_grad"] */
     int ninputs, noutputs, nblocks;
     td_ir_value **inputs, **outputs;
     td_ir_block **blocks;

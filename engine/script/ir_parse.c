@@ -545,6 +545,7 @@ typedef struct head {
     size_t length;
     const td_scalar *scalar;
     int graph, id;
+    td_ir_mode mode;
     td_value constant;
     char room[512];
 } head;
@@ -636,6 +637,56 @@ static bool take_attribute(parser *p, const results *r, head *h) {
            (take_constant(p, r->types[0], h->room, sizeof h->room, &h->constant) && expect(p, "]"));
 }
 
+/* `name=0` or `name=1`, behind a comma. */
+static bool take_flag(parser *p, bool *flag) {
+    int64_t value;
+    if (!take_int(p, &value))
+        return false;
+    *flag = value != 0;
+    return true;
+}
+
+static bool take_mode_kind(parser *p, head *h) {
+    if (!expect(p, "[mode=") || !take_string(p, h->room, sizeof h->room))
+        return false;
+    for (int k = 0; k < TD_IR_MODE_KINDS; k++)
+        if (!strcmp(td_ir_mode_name((td_ir_mode_kind)k), h->room)) {
+            h->mode = (td_ir_mode){.kind = (uint8_t)k, .enabled = true, .cached = true};
+            return true;
+        }
+    return fail(p, "there is no mode '%.60s'", h->room);
+}
+
+/* What stands between the brackets of prim::With. */
+static bool take_mode(parser *p, head *h) {
+    td_device device;
+    td_value dtype;
+    if (!take_mode_kind(p, h))
+        return false;
+    h->mode.dtype = TD_BF16;
+    while (take(p, ",")) {
+        bool taken = false;
+        if (take(p, "device=")) {
+            if (!take_string(p, h->room, sizeof h->room))
+                return false;
+            if (td_device_parse(h->room, &device))
+                return fail(p, "'%.60s' is no device", h->room);
+            h->mode.device = device.type;
+            taken = true;
+        } else if (take(p, "dtype=")) {
+            taken = take_dtype(p, &dtype);
+            h->mode.dtype = taken ? (uint8_t)dtype.dtype : h->mode.dtype;
+        } else if (take(p, "enabled=")) {
+            taken = take_flag(p, &h->mode.enabled);
+        } else if (take(p, "cached=")) {
+            taken = take_flag(p, &h->mode.cached);
+        }
+        if (!taken)
+            return p->failed ? false : fail(p, "device, dtype, enabled or cached expected");
+    }
+    return expect(p, "]");
+}
+
 static bool take_head(parser *p, const results *r, head *h) {
     size_t n;
     if (take(p, "aten::"))
@@ -654,6 +705,8 @@ static bool take_head(parser *p, const results *r, head *h) {
         h->graph = graph ? small_int(name + length + 1) : -1;
         if (k == TD_IR_CONSTANT)
             return take_attribute(p, r, h);
+        if (k == TD_IR_WITH)
+            return take_mode(p, h);
         return k != TD_IR_HOST_CALL ||
                (expect(p, "[id=") && take_number(p, "function", 1 << 30, &h->id));
     }
@@ -737,6 +790,7 @@ static td_ir_node *take_line(parser *p, td_ir_block *block, results *r) {
         node->scalar = h.scalar;
         node->inplace = h.inplace;
         node->id = h.id;
+        node->mode = h.mode;
         if (h.kind == TD_IR_CONSTANT)
             td_ir_set_constant(node, h.constant);
         take_place(p, node);

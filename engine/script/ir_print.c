@@ -184,6 +184,17 @@ static int number_of(printer *p, const td_ir_node *node) {
     return p->ngraphs++;
 }
 
+static void add_mode(printer *p, const td_ir_mode *mode) {
+    add(p, "[mode=\"%s\"", td_ir_mode_name((td_ir_mode_kind)mode->kind));
+    if (mode->kind == TD_IR_AUTOCAST)
+        add(p, ", device=\"%s\", dtype=\"%s\", cached=%d",
+            td_device_name((td_device){.type = mode->device}), td_dtype_name((td_dtype)mode->dtype),
+            mode->cached);
+    if (mode->kind == TD_IR_AUTOCAST || mode->kind == TD_IR_INFERENCE_MODE)
+        add(p, ", enabled=%d", mode->enabled);
+    add(p, "]");
+}
+
 static void add_name(printer *p, const td_ir_node *node) {
     if (node->kind == TD_IR_OPERATOR)
         add(p, "aten::%s%s", node->op->name, node->inplace ? "_" : "");
@@ -195,6 +206,8 @@ static void add_name(printer *p, const td_ir_node *node) {
         add(p, "_%d", number_of(p, node));
     if (node->kind == TD_IR_HOST_CALL)
         add(p, "[id=%d]", node->id);
+    if (node->kind == TD_IR_WITH)
+        add_mode(p, &node->mode);
     if (node->kind != TD_IR_CONSTANT || node->constant.kind == TD_KIND_NIL)
         return;
     if (p->tensors && node->constant.kind == TD_KIND_TENSOR) {

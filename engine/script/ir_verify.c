@@ -169,6 +169,17 @@ static td_status check_loop(const td_ir_node *node) {
     return status ? status : check_fit(node, "carried", carried, body->inputs + 1, node->outputs);
 }
 
+static td_status check_with(const td_ir_node *node) {
+    const td_ir_block *body = node->nblocks == 1 ? node->blocks[0] : NULL;
+    const td_ir_mode *mode = &node->mode;
+    if (!body || node->ninputs || body->ninputs || body->noutputs != node->noutputs)
+        return fail(node, "it has one block, without inputs, that gives what the node makes");
+    if (mode->kind >= TD_IR_MODE_KINDS || mode->device >= TD_DEVICE_TYPES ||
+        (mode->kind == TD_IR_AUTOCAST && mode->dtype != TD_F16 && mode->dtype != TD_BF16))
+        return fail(node, "there is no such mode");
+    return check_fit(node, "output", node->noutputs, body->outputs, node->outputs);
+}
+
 static td_status check_parts(const td_ir_node *node, bool makes) {
     td_ir_value *const *whole = makes ? node->outputs : node->inputs;
     td_ir_value *const *parts = makes ? node->inputs : node->outputs;
@@ -268,6 +279,8 @@ static td_status check_kind(const td_ir_node *node) {
         return check_if(node);
     case TD_IR_LOOP:
         return check_loop(node);
+    case TD_IR_WITH:
+        return check_with(node);
     case TD_IR_LIST_CONSTRUCT:
     case TD_IR_TUPLE_CONSTRUCT:
         return check_parts(node, true);

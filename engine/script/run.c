@@ -6,6 +6,7 @@
  */
 #include "engine/script/run.h"
 
+#include "engine/calls/autocast.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/script/code.h"
@@ -237,6 +238,23 @@ static td_status run_loop(const step *s, frame *f) {
     return status;
 }
 
+/* The outermost autocast keeps casts of weights to its end. */
+static td_status run_with(const step *s, frame *f) {
+    const td_ir_mode *mode = &s->node->mode;
+    td_modes before = td_get_modes(), modes = td_ir_mode_apply(before, mode);
+    uint32_t region = 0;
+    if (mode->kind == TD_IR_AUTOCAST && !td_autocast_region_holds(before.region))
+        modes.region = region = td_autocast_region_begin();
+    td_set_modes(modes);
+    td_status status = run_block(&s->blocks[0], f);
+    td_set_modes(before);
+    if (region)
+        td_autocast_region_end(region);
+    if (status == TD_OK)
+        leave_block(&s->blocks[0], 0, s->outputs, f);
+    return status;
+}
+
 /* ---- lists, tuples, other values ---- */
 
 static td_status run_list(const step *s, frame *f) {
@@ -457,7 +475,8 @@ td_step_fn td_step_of_kind(td_ir_kind kind) {
                                                   [TD_IR_CALL] = run_call,
                                                   [TD_IR_FORK] = run_fork,
                                                   [TD_IR_HOST_CALL] = run_host_call,
-                                                  [TD_IR_DICT_CONSTRUCT] = run_dict};
+                                                  [TD_IR_DICT_CONSTRUCT] = run_dict,
+                                                  [TD_IR_WITH] = run_with};
     return steps[kind] ? steps[kind] : run_unknown;
 }
 

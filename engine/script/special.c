@@ -68,15 +68,32 @@ static bool takes_type(const td_ir_type *declared, td_ir_type_kind kind) {
            (declared->kind == TD_IR_OPTIONAL && declared->parts[0]->kind == kind);
 }
 
+/* Does a block switch recording on, whatever holds around it? */
+static bool may_record(const td_ir_block *block) {
+    for (const td_ir_node *node = block->first; node; node = node->next) {
+        if (node->kind == TD_IR_WITH &&
+            (node->mode.kind == TD_IR_ENABLE_GRAD ||
+             (node->mode.kind == TD_IR_INFERENCE_MODE && !node->mode.enabled)))
+            return true;
+        if (node->subgraph && node->subgraph != block->graph && may_record(node->subgraph->block))
+            return true;
+        for (int b = 0; b < node->nblocks; b++)
+            if (may_record(node->blocks[b]))
+                return true;
+    }
+    return false;
+}
+
 static void set_types(const td_scripted *f, const td_special *s, const td_value *inputs,
                       td_ir_graph *g) {
     const int64_t *sizes = s->sizes;
+    bool recorded = td_is_recording() || may_record(f->graph->block);
     for (int k = 0; k < f->nlooks; k++) {
         const td_value *v = &inputs[f->looks[k]];
         td_ir_value *input = g->block->inputs[f->looks[k]];
         const td_ir_type *type = input->type;
         if (v->kind == TD_KIND_TENSOR && takes_type(type, TD_IR_TENSOR))
-            type = type_of(g, v->tensor, sizes, td_is_recording());
+            type = type_of(g, v->tensor, sizes, recorded);
         else if (v->kind == TD_KIND_NIL && type->kind == TD_IR_OPTIONAL)
             type = td_ir_simple_type(TD_IR_NONE);
         input->type = type ? type : input->type;
@@ -91,7 +108,7 @@ static bool is_recorded(const td_scripted *f, const td_value *inputs) {
         const td_tensor *x = td_arg_tensor(inputs[f->looks[k]]);
         followed |= x && td_is_followed(x);
     }
-    return followed && td_is_recording();
+    return followed && (td_is_recording() || may_record(f->graph->block));
 }
 
 /* ---- graphs within ---- */
@@ -137,8 +154,10 @@ static td_status rewrite_calls(td_ir_block *block, const td_passes_options *opti
     for (td_ir_node *node = block->first; node && status == TD_OK; node = node->next) {
         if (node->kind == TD_IR_CALL || node->kind == TD_IR_FORK)
             status = rewrite_call(node, options, left);
+        td_modes before = td_ir_enter(node);
         for (int b = 0; b < node->nblocks && status == TD_OK; b++)
             status = rewrite_calls(node->blocks[b], options, left);
+        td_set_modes(before);
     }
     return status;
 }

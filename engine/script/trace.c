@@ -277,38 +277,19 @@ static bool writes_silently(const td_trace *t, const td_call *call) {
 
 static td_status run_call(const td_dispatcher *self, td_call *call);
 
-/* The device of a call's first tensor. */
-static td_device device_of(const td_call *call) {
-    for (int k = 0; k < call->op->nparams; k++) {
-        const td_value *v = &call->args[k];
-        if (v->kind == TD_KIND_TENSOR)
-            return td_tensor_device(v->tensor);
-        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
-            if (v->tensors[j])
-                return td_tensor_device(v->tensors[j]);
-    }
-    return TD_DEVICE_CPU;
-}
-
 /* A call under an autocast that began within the traced function: its arguments are cast by calls,
  * which become nodes, and it is recorded with these. */
+static td_status run_with_casts(void *ctx, td_call *call) {
+    const td_trace *t = ctx;
+    if (td_modes_current.casting)
+        return td_op_run(call); /* of calls of its own, which are cast */
+    return run_call(&t->dispatcher, call);
+}
+
 static td_status run_cast(td_trace *t, td_call *call) {
-    td_autocast_args casts;
     td_modes before = td_get_modes();
-    td_status status = call->op->variant ? call->op->variant(call->args, &call->op) : TD_OK;
-    if (status)
-        return status;
-    call->device = device_of(call);
-    bool parts = call->op->run && !call->op->backward && !call->ngiven &&
-                 !(call->op->flags & (TD_OP_NONDIFF | TD_OP_VIEW));
-    if (parts && td_autocast_class_of(call) == TD_AUTOCAST_NONE)
-        return td_op_run(call); /* whose own calls are cast */
-    td_modes_current.casting = false;
     td_modes_current.uncached = true; /* a cast from before the trace would be a constant */
-    status = td_autocast_begin(call, &casts);
-    if (status == TD_OK)
-        status = run_call(&t->dispatcher, call);
-    td_autocast_end(call, &casts);
+    td_status status = td_autocast_dispatch(call, run_with_casts, t);
     td_set_modes(before);
     return status;
 }

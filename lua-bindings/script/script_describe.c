@@ -166,6 +166,21 @@ static lua_Integer group_number(lua_State *L, const describer *d, const td_ir_gr
     return n + 1;
 }
 
+/* mode = {name =, enabled =}; of autocast also device, dtype (names) and cached. */
+static void set_mode(lua_State *L, const td_ir_mode *mode) {
+    lua_createtable(L, 0, 5);
+    set_string(L, "name", td_ir_mode_name((td_ir_mode_kind)mode->kind));
+    lua_pushboolean(L, mode->enabled);
+    lua_setfield(L, -2, "enabled");
+    if (mode->kind == TD_IR_AUTOCAST) {
+        set_string(L, "device", td_device_name((td_device){.type = mode->device}));
+        set_string(L, "dtype", td_dtype_name((td_dtype)mode->dtype));
+        lua_pushboolean(L, mode->cached);
+        lua_setfield(L, -2, "cached");
+    }
+    lua_setfield(L, -2, "mode");
+}
+
 static void describe_node(lua_State *L, describer *d, const td_ir_node *node) {
     luaL_checkstack(L, 12, "a graph of blocks within blocks");
     lua_createtable(L, 0, 8);
@@ -189,6 +204,8 @@ static void describe_node(lua_State *L, describer *d, const td_ir_node *node) {
         lua_pushinteger(L, node->id);
         lua_setfield(L, -2, "id");
     }
+    if (node->kind == TD_IR_WITH)
+        set_mode(L, &node->mode);
     if (node->subgraph) {
         lua_pushinteger(L, group_number(L, d, node->subgraph));
         lua_setfield(L, -2, "group");

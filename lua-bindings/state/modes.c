@@ -105,10 +105,7 @@ static int is_inference_mode(lua_State *L) {
 enum { CAST_SLOT = 0, CAST_DTYPE = 8, CAST_UNCACHED = 16, CAST_REGION = 17 };
 
 static void apply_autocast(td_modes *modes, int64_t value) {
-    modes->cast[value >> CAST_SLOT & 0xFF] = value >> CAST_DTYPE & 0xFF;
-    modes->casting = false;
-    for (int slot = 0; slot < TD_DEVICE_TYPES; slot++)
-        modes->casting |= modes->cast[slot] != 0;
+    td_autocast_set(modes, value >> CAST_SLOT & 0xFF, (td_dtype)(value >> CAST_DTYPE & 0xFF));
     modes->uncached = value >> CAST_UNCACHED & 1;
     modes->region = (uint32_t)(value >> CAST_REGION);
 }

@@ -135,21 +135,13 @@ static bool writes_argument(const td_ir_node *node, int k) {
 
 /* Of kinds that are not known all is assumed. */
 static bool is_known_kind(const td_ir_node *node) {
-    static const bool known[TD_IR_KINDS] = {[TD_IR_OPERATOR] = true,
-                                            [TD_IR_CONSTANT] = true,
-                                            [TD_IR_IF] = true,
-                                            [TD_IR_LOOP] = true,
-                                            [TD_IR_LIST_CONSTRUCT] = true,
-                                            [TD_IR_LIST_UNPACK] = true,
-                                            [TD_IR_DICT_CONSTRUCT] = true,
-                                            [TD_IR_FUSION_GROUP] = true,
-                                            [TD_IR_TUPLE_CONSTRUCT] = true,
-                                            [TD_IR_TUPLE_UNPACK] = true,
-                                            [TD_IR_SCALAR] = true,
-                                            [TD_IR_TUPLE_INDEX] = true,
-                                            [TD_IR_CAST] = true,
-                                            [TD_IR_RAISE] = true,
-                                            [TD_IR_PRINT] = true};
+    static const bool known[TD_IR_KINDS] = {
+        [TD_IR_OPERATOR] = true,     [TD_IR_CONSTANT] = true,        [TD_IR_IF] = true,
+        [TD_IR_LOOP] = true,         [TD_IR_LIST_CONSTRUCT] = true,  [TD_IR_LIST_UNPACK] = true,
+        [TD_IR_FUSION_GROUP] = true, [TD_IR_TUPLE_CONSTRUCT] = true, [TD_IR_TUPLE_UNPACK] = true,
+        [TD_IR_SCALAR] = true,       [TD_IR_TUPLE_INDEX] = true,     [TD_IR_CAST] = true,
+        [TD_IR_RAISE] = true,        [TD_IR_PRINT] = true,           [TD_IR_WITH] = true,
+        [TD_IR_DICT_CONSTRUCT] = true};
     return known[node->kind];
 }
 
@@ -214,7 +206,7 @@ static void join_node(td_alias_info *a, const td_ir_node *node) {
         join_scalar(a, node);
     else if (node->kind == TD_IR_CONSTANT)
         mark(a, node->outputs[0], false, false, true);
-    else if (node->kind == TD_IR_IF) {
+    else if (node->kind == TD_IR_IF || node->kind == TD_IR_WITH) {
         for (int k = 0; k < node->noutputs; k++)
             for (int b = 0; b < node->nblocks; b++)
                 join_both(a, node->outputs[k], node->blocks[b]->outputs[k]);

@@ -112,6 +112,15 @@ static void forget_written(walker *w, const td_ir_node *node) {
     w->n = n;
 }
 
+/* In another mode the same operators make other tensors, or have another history. */
+static void forget_operators(walker *w) {
+    int n = 0;
+    for (int k = 0; k < w->n; k++)
+        if (w->nodes[k]->kind != TD_IR_OPERATOR)
+            w->nodes[n++] = w->nodes[k];
+    w->n = n;
+}
+
 static bool replace(walker *w, td_ir_node *node) {
     for (int k = w->n - 1; k >= 0; k--) {
         td_ir_node *first = w->nodes[k];
@@ -149,7 +158,7 @@ static void walk(walker *w, td_ir_block *block) {
 /* What blocks compute is not seen behind them. Whatever a loop writes is written before its second
  * trip reads. */
 static void walk_blocks(walker *w, const td_ir_node *node) {
-    if (node->kind != TD_IR_IF)
+    if (node->kind == TD_IR_LOOP)
         forget_written(w, node);
     for (int b = 0; b < node->nblocks && w->status == TD_OK; b++) {
         int n = w->n;
@@ -160,6 +169,8 @@ static void walk_blocks(walker *w, const td_ir_node *node) {
         }
         if (n)
             memcpy(kept, w->nodes, sizeof *kept * (size_t)n);
+        if (node->kind == TD_IR_WITH)
+            forget_operators(w);
         walk(w, node->blocks[b]);
         if (n)
             memcpy(w->nodes, kept, sizeof *kept * (size_t)n);

@@ -21,10 +21,11 @@ static bool is_idle(const td_ir_node *loop, int k) {
 
 static void sweep_ends(td_ir_node *node, td_pass_note *note) {
     for (int k = node->noutputs - 1; k >= 0; k--) {
-        if (node->kind == TD_IR_IF && !node->outputs[k]->uses) {
-            td_pass_say(note, node, "output %%%s of the branches is read by nobody",
+        bool branches = node->kind == TD_IR_IF || node->kind == TD_IR_WITH;
+        if (branches && !node->outputs[k]->uses) {
+            td_pass_say(note, node, "output %%%s of the block is read by nobody",
                         node->outputs[k]->name);
-            td_edit_drop_if_output(node, k);
+            td_edit_drop_block_output(node, k);
         } else if (node->kind == TD_IR_LOOP && is_idle(node, k)) {
             td_pass_say(note, node, "%%%s, which the loop carries, is read by nobody",
                         node->outputs[k]->name);

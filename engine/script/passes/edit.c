@@ -41,7 +41,7 @@ static void drop_block_output(td_ir_block *block, int k) {
     td_ir_set_outputs(block, n, rest);
 }
 
-void td_edit_drop_if_output(td_ir_node *node, int k) {
+void td_edit_drop_block_output(td_ir_node *node, int k) {
     drop_output(node, k);
     for (int b = 0; b < node->nblocks; b++)
         drop_block_output(node->blocks[b], k);

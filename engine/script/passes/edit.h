@@ -4,9 +4,9 @@
 
 #include "engine/script/ir.h"
 
-/* Without its k-th output, which nobody reads; of a prim::If without the blocks' k-th outputs, too.
- */
-void td_edit_drop_if_output(td_ir_node *node, int k);
+/* A prim::If or prim::With without its k-th output, which nobody reads, and its blocks without
+ * theirs. */
+void td_edit_drop_block_output(td_ir_node *node, int k);
 /* A loop without the k-th value that it carries: its output is not read, and its input in the body
  * by the body's own k-th output at most. */
 void td_edit_drop_carried(td_ir_node *loop, int k);

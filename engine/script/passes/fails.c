@@ -131,6 +131,8 @@ bool td_node_may_fail(const td_ir_node *node) {
         return unpack_may_fail(node);
     if (node->kind == TD_IR_IF)
         return block_may_fail(node->blocks[0]) || block_may_fail(node->blocks[1]);
+    if (node->kind == TD_IR_WITH)
+        return block_may_fail(node->blocks[0]);
     if (node->kind == TD_IR_FUSION_GROUP)
         return block_may_fail(node->subgraph->block);
     if (node->kind == TD_IR_LOOP) {

@@ -184,8 +184,10 @@ static void fold_scalar(const folder *f, td_ir_node *node) {
 static void fold_block(const folder *f, td_ir_block *block) {
     for (td_ir_node *node = block->first, *next; node; node = next) {
         next = node->next;
+        td_modes before = td_ir_enter(node);
         for (int b = 0; b < node->nblocks; b++)
             fold_block(f, node->blocks[b]);
+        td_set_modes(before);
         if (node->kind == TD_IR_SCALAR)
             fold_scalar(f, node);
         else

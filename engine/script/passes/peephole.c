@@ -42,7 +42,8 @@ static bool look_alike(const td_ir_type *a, const td_ir_type *b) {
 static bool replace_by(const context *c, td_ir_node *node, td_ir_value *x, bool view,
                        const char *why) {
     td_ir_value *made = node->outputs[0];
-    if (!look_alike(made->type, x->type) || !td_alias_may_replace(c->alias, made, x, view))
+    if (!look_alike(made->type, x->type) || !td_alias_may_replace(c->alias, made, x, view) ||
+        td_ir_with_around(made->block) != td_ir_with_around(x->block))
         return false;
     td_pass_say(c->note, node, "%s is %%%s", why, x->name);
     td_alias_join(c->alias, made, x);

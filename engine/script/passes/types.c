@@ -125,6 +125,16 @@ static void infer_loop(td_ir_node *node, td_pass_note *note) {
             set_type(node->outputs[k], body->inputs[k + 1]->type, note);
 }
 
+static void infer_with(td_ir_node *node, td_pass_note *note) {
+    td_ir_block *body = node->blocks[0];
+    td_modes before = td_ir_enter(node);
+    infer_block(body, note);
+    td_set_modes(before);
+    for (int k = 0; k < node->noutputs; k++)
+        if (is_tensor(node->outputs[k]) && is_tensor(body->outputs[k]))
+            set_type(node->outputs[k], body->outputs[k]->type, note);
+}
+
 static void infer_node(td_ir_node *node, td_pass_note *note) {
     if (node->kind == TD_IR_OPERATOR)
         infer_operator(node, note);
@@ -132,6 +142,8 @@ static void infer_node(td_ir_node *node, td_pass_note *note) {
         infer_if(node, note);
     else if (node->kind == TD_IR_LOOP)
         infer_loop(node, note);
+    else if (node->kind == TD_IR_WITH)
+        infer_with(node, note);
     else if (node->kind == TD_IR_LIST_UNPACK || node->kind == TD_IR_TUPLE_UNPACK)
         infer_unpack(node, note);
     else if (node->kind != TD_IR_CONSTANT && node->kind != TD_IR_FUSION_GROUP)

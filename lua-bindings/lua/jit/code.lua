@@ -277,6 +277,31 @@ kinds["prim::If"] = function(writer, node)
     writer:line("end")
 end
 
+local function guard_text(mode)
+    if mode.name == "inference_mode" then
+        return string.format("tide.inference_mode(%s)", mode.enabled)
+    elseif mode.name ~= "autocast" then
+        return string.format("tide.%s()", mode.name)
+    end
+    return string.format("tide.autocast{device = %q, dtype = tide.%s, enabled = %s, cache = %s}", mode.device, mode.dtype,
+        mode.enabled, mode.cached)
+end
+
+kinds["prim::With"] = function(writer, node)
+    local names = {}
+    for k, output in ipairs(node.outputs) do
+        names[k] = writer:define(output)
+    end
+    if #names > 0 then
+        writer:line("local " .. table.concat(names, ", "))
+    end
+    writer:line("do", node.place)
+    writer:line("    local _ <close> = " .. guard_text(node.mode))
+    local block = node.blocks[1]
+    writer:block(block, function() assign(writer, names, writer:values(block.outputs)) end)
+    writer:line("end")
+end
+
 kinds["prim::Loop"] = function(writer, node)
     local block, carried, starts = node.blocks[1], {}, {}
     for k, output in ipairs(node.outputs) do

@@ -428,6 +428,118 @@ TEST(no_grad_and_autocast_in_a_traced_function_keep_their_meaning) {
     drop(2, x);
 }
 
+/* ---- modes of blocks ---- */
+
+/* clang-format off */
+static const char *const blocks[] = {
+    "graph(%x : Tensor, %y : Tensor):\n"
+    "  %a : Tensor = aten::mul(%x, %y)\n"
+    "  %t : Tensor, %v : Tensor = prim::With[mode=\"no_grad\"]()\n"
+    "    block0():\n"
+    "      %b : Tensor = aten::tanh(%a)\n"
+    "      %r : Tensor = prim::With[mode=\"enable_grad\"]()\n"
+    "        block0():\n"
+    "          %c : Tensor = aten::exp(%a)\n"
+    "          -> (%c)\n"
+    "      %d : Tensor = aten::mul(%b, %r)\n"
+    "      -> (%d, %r)\n"
+    "  %e : Tensor = aten::mul(%t, %x)\n"
+    "  %f : Tensor = aten::mul(%e, %v)\n"
+    "  return (%f)\n",
+    /* the weight %y is cast once for the region: its gradients are added up in bfloat16 */
+    "graph(%x : Tensor, %y : Tensor):\n"
+    "  %t : Tensor, %u : Tensor = prim::With[mode=\"autocast\"]()\n"
+    "    block0():\n"
+    "      %b : Tensor = aten::matmul(%x, %y)\n"
+    "      %c : Tensor = aten::matmul(%b, %y)\n"
+    "      %d : Tensor = prim::With[mode=\"autocast\", enabled=0]()\n"
+    "        block0():\n"
+    "          %m : Tensor = aten::matmul(%x, %y)\n"
+    "          -> (%m)\n"
+    "      %f : Tensor = aten::matmul(%c, %y)\n"
+    "      -> (%f, %d)\n"
+    "  %e : Tensor = aten::mul(%t, %u)\n"
+    "  %k : Tensor = aten::matmul(%x, %y)\n"
+    "  %g : Tensor = aten::add(%e, %k, %one)\n"
+    "  return (%g)\n",
+    "graph(%x : Tensor, %y : Tensor):\n"
+    "  %n : int = prim::Constant[value=3]()\n"
+    "  %z : Tensor = prim::Loop(%n, %yes, %x)\n"
+    "    block0(%k : int, %a : Tensor):\n"
+    "      %s : Tensor = prim::With[mode=\"no_grad\"]()\n"
+    "        block0():\n"
+    "          %b : Tensor = aten::mul(%a, %y)\n"
+    "          -> (%b)\n"
+    "      %t : Tensor = prim::With[mode=\"autocast\", dtype=\"float16\", cached=0]()\n"
+    "        block0():\n"
+    "          %c : Tensor = aten::matmul(%a, %y)\n"
+    "          -> (%c)\n"
+    "      %d : Tensor = aten::mul(%s, %t)\n"
+    "      -> (%yes, %d)\n"
+    "  return (%z)\n"};
+/* clang-format on */
+enum { BLOCKS = sizeof blocks / sizeof *blocks };
+
+TEST(modes_of_blocks_hold_in_gradients) {
+    static const int64_t square[3] = {4, 4};
+    for (int b = 0; b < BLOCKS; b++) {
+        td_tensor *x[2] = {make(TD_F32, square), make(TD_F32, square)};
+        td_tensor *grads[2][2] = {{NULL}};
+        td_script *s = script_of(blocks[b]);
+        td_modes before = td_get_modes();
+        for (int k = 0; k < 2; k++)
+            CHECK_INT(td_set_requires_grad(x[k], true), TD_OK);
+        td_gradient *d = s ? derive(s, 2, x) : NULL;
+        REQUIRE(d != NULL);
+        for (int way = 0; way < 2; way++)
+            CHECK_INT(gradients(s, way ? d : NULL, 2, x, -1, false, grads[way]), TD_OK);
+        for (int k = 0; k < 2; k++)
+            if (!grads[0][k] || !same_bits(grads[0][k], grads[1][k]))
+                check_fail(__FILE__, __LINE__, "graph %d: gradient %d: other bits", b, k);
+        td_modes after = td_get_modes();
+        CHECK(!memcmp(&before, &after, sizeof before));
+        drop(2, grads[0]);
+        drop(2, grads[1]);
+        td_gradient_release(d);
+        td_script_release(s);
+        drop(2, x);
+    }
+}
+
+TEST(a_failure_in_a_block_leaves_its_mode) {
+    static const int64_t square[3] = {4, 4}, other[3] = {3, 3};
+    td_tensor *x[2] = {make(TD_F32, square), make(TD_F32, other)}, *out[MOST] = {NULL};
+    td_script *s = script_of(blocks[1]);
+    REQUIRE(s != NULL && x[0] && x[1]);
+    td_modes before = td_get_modes();
+    CHECK(call(s, NULL, 2, x, out) != TD_OK);
+    td_modes after = td_get_modes();
+    CHECK(!memcmp(&before, &after, sizeof before));
+    td_script_release(s);
+    drop(2, x);
+}
+
+TEST(what_a_block_makes_under_inference_is_recorded_by_nobody) {
+    static const char text[] = "graph(%x : Tensor, %y : Tensor):\n"
+                               "  %t : Tensor = prim::With[mode=\"inference_mode\"]()\n"
+                               "    block0():\n"
+                               "      %b : Tensor = aten::mul(%x, %y)\n"
+                               "      -> (%b)\n"
+                               "  return (%t)\n";
+    td_tensor *x[2] = {make(TD_F32, shape), make(TD_F32, shape)}, *out[MOST] = {NULL};
+    td_script *s = script_of(text);
+    REQUIRE(s != NULL && td_set_requires_grad(x[0], true) == TD_OK);
+    CHECK_INT(call(s, NULL, 2, x, out), TD_OK);
+    CHECK(out[0] && !out[0]->requires_grad && out[0]->storage->inference);
+    td_value inputs[2] = {TD_T(x[0]), TD_T(x[1])};
+    td_gradient *d = NULL;
+    CHECK_INT(td_gradient_new(s, inputs, &d), TD_EVALUE);
+    CHECK_CONTAINS(td_error_message(), "inference_mode");
+    drop(1, out);
+    td_script_release(s);
+    drop(2, x);
+}
+
 /* ---- where there is none ---- */
 
 static void check_refused(const char *text, const char *why) {
@@ -625,6 +737,9 @@ int main(void) {
     RUN(gradients_reach_tensors_that_the_graph_holds);
     RUN(integers_pass_and_outputs_without_a_gradient_have_none);
     RUN(no_grad_and_autocast_in_a_traced_function_keep_their_meaning);
+    RUN(modes_of_blocks_hold_in_gradients);
+    RUN(a_failure_in_a_block_leaves_its_mode);
+    RUN(what_a_block_makes_under_inference_is_recorded_by_nobody);
     RUN(graphs_without_a_gradient_say_why);
     RUN(a_gradient_is_for_inputs_like_those_it_was_derived_for);
     RUN(an_anomaly_is_found_behind_the_graph);
