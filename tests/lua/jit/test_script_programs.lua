@@ -16,7 +16,7 @@ local expression, condition
 
 local function integer(depth)
     if depth <= 0 or draw(4) == 1 then
-        return pick { "a", "b", "i1", "i2", "i3", "0", "1", "2", "-3", "7", "100", "point.n", "(maybe or 9)", "#u" }
+        return pick { "a", "b", "i1", "i2", "i3", "0", "1", "2", "-3", "7", "100", "point.n", "(maybe or 9)", "#u", "(dict.a or 4)" }
     end
     local x, y = integer(depth - 1), integer(depth - 1)
     return pick {
@@ -33,6 +33,7 @@ local function integer(depth)
         function() return "#list" end,
         function() return string.format("list[%s %% #list + 1]", x) end,
         function() return string.format("twist(%s, %s)", x, y) end,
+        function() return string.format("(dict[%s %% 3 == 0 and 'a' or 'b'] or %s)", x, y) end,
     }()
 end
 
@@ -74,8 +75,10 @@ local block
 
 -- A line about a record, a list of two, a variable that may be nil, or a tensor.
 local function on_tables_and_tensors(add)
-    local kind = draw(4)
-    if kind == 1 then
+    local kind = draw(5)
+    if kind == 5 then
+        add("dict[%s %% 2 == 0 and 'a' or %s] = %s", integer(1), pick { "'b'", "'c' .. i1 % 3" }, pick { integer(1), "nil" })
+    elseif kind == 1 then
         add(pick { "point.n = %s", "bump(%s)", "maybe = %s", "row[1] = row[1] + %s" }, integer(2))
     elseif kind == 2 then
         add(pick { "point.v = %s", "row[2] = %s" }, float(2))
@@ -99,6 +102,16 @@ end
 
 local function statement(out, pad, depth, in_loop)
     local function add(format, ...) out[#out + 1] = pad .. string.format(format, ...) end
+    if depth > 0 and draw(12) == 1 then
+        names = names + 1
+        local label = "l" .. names
+        add(pick { "do", "do local _ <close> = tide.no_grad()" })
+        block(out, pad .. "  ", depth - 1, in_loop)
+        add("  if %s then goto %s end", condition(1), label)
+        block(out, pad .. "  ", depth - 1, in_loop)
+        add("  ::%s::", label)
+        return add "end"
+    end
     local kind = draw(depth > 0 and 18 or 11)
     if kind >= 8 and kind <= 11 then
         return on_tables_and_tensors(add)
@@ -169,12 +182,15 @@ end
 
 local function program()
     local out = { "return function(a, b, x) --: int, int, float",
-        "  local u, v = tide.ones(3), tide.zeros({})", "  local point, row, maybe = { n = 3, v = 1.5 }, { 0, 2.5 }, nil", "  local i1, i2, i3, f1, f2, p = a, b, 1, x, 0.0, false",
+        "  local u, v = tide.ones(3), tide.zeros({})", "  local dict = { a = 1 }", "  local point, row, maybe = { n = 3, v = 1.5 }, { 0, 2.5 }, nil", "  local i1, i2, i3, f1, f2, p = a, b, 1, x, 0.0, false",
         "  local list = { 4, a }", "  local function twist(m, n)", "    if m > n then return m - n end", "    return n * 3 + m", "  end",
         "  local function bump(k) i3 = i3 + k; if i3 > 1000 then i3 = i3 % 1000 end; return i3 end" }
     for _ = 1, 2 + draw(4) do
         statement(out, "  ", 2, false)
     end
+    out[#out + 1] = "  local sum = 0"
+    out[#out + 1] = "  for name, value in pairs(dict) do sum = sum + value * #name end"
+    out[#out + 1] = "  i1 = i1 + sum + (dict.b or 0) * 7 + (dict.c1 or 0) * 5"
     out[#out + 1] = "  return i1 + i3 * 31 + i2 * 17 + list[#list] + point.n + row[1], f1 + f2 + point.v + row[2], p, u, v, maybe or -1"
     out[#out + 1] = "end"
     return table.concat(out, "\n")
@@ -185,7 +201,8 @@ local inputs = { { 3, 5, 0.5 }, { -7, 2, -3.25 }, { 0, 0, 0.0 }, { 12, -1, 1e10 
 t.test("random_programs_give_what_lua_gives", function()
     for k = 1, PROGRAMS do
         local text = program()
-        local fn = assert(load(text), text)()
+        local chunk, why = load(text)
+        local fn = (chunk or error(string.format("%s\n%s", why, text)))()
         local ok, problem = pcall(h.same, fn, table.unpack(inputs))
         if not ok then
             error(string.format("program %d\n%s\n%s", k, problem, text))

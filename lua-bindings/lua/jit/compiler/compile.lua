@@ -16,6 +16,7 @@ tide._require "jit.compiler.calls"
 tide._require "jit.compiler.library"
 tide._require "jit.compiler.methods"
 tide._require "jit.compiler.forks"
+tide._require "jit.compiler.contexts"
 
 local compile = {}
 

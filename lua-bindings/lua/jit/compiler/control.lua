@@ -45,7 +45,8 @@ end
 
 local MOST_NESTED = 58 -- what the engine's parser takes, but for types
 
-local function open(self)
+--- open_block(): a new block of the graph, which is the current one now; and the one before.
+function Compiler:open_block()
     local block, outer = self.g:open()
     block.depth = (outer.depth or 0) + 1
     if block.depth > MOST_NESTED then
@@ -58,12 +59,12 @@ end
 -- Run a branch; its block, what it changed, what it gave and whether it ended in an error. Its changes are undone.
 local function branch(self, fn, serial)
     local mark = #self.trail
-    local block, outer = open(self)
+    local block, outer = self:open_block()
     self.dead = false
     local result = fn()
     self.g.block = outer
     local changed, dead = self:changes(mark, serial), self.dead
-    self:rewind(mark)
+    self:rewind(mark, serial)
     self.dead = false
     return { block = block, changed = changed, result = result, dead = dead }
 end
@@ -241,7 +242,7 @@ local function try_loop(self, spec, carried, serial, first)
         parts_of(self, entry, entry.object[entry.key], inputs)
     end
     local node = { op = "prim::Loop", inputs = inputs, outputs = {}, blocks = {}, place = self.g.place }
-    local body = open(self)
+    local body = self:open_block()
     local trip = graph.value "int"
     body.inputs[1] = trip
     for _, entry in ipairs(carried) do
@@ -271,7 +272,7 @@ local function try_loop(self, spec, carried, serial, first)
         end
     end
     self.dead = false
-    self:rewind(mark)
+    self:rewind(mark, serial)
     self.g.block = outer
     if again then
         return true

@@ -61,11 +61,14 @@ function Compiler:put(object, key, value)
     object[key] = value
 end
 
---- rewind(mark): undo all changes since the trail was so long.
-function Compiler:rewind(mark)
+--- rewind(mark, serial): undo all changes since the trail was so long, of what existed then. What was made since is left as
+--- it is, for what a branch gives may hold it.
+function Compiler:rewind(mark, serial)
     for k = #self.trail, mark + 1, -1 do
-        local entry = self.trail[k]
-        entry[1][entry[2]] = entry[3]
+        local object, key, before = table.unpack(self.trail[k], 1, 3)
+        if self.born[object] <= serial then
+            object[key] = before
+        end
         self.trail[k] = nil
     end
 end
@@ -166,17 +169,18 @@ function Compiler:is_tensor(v) return self:type_of(v) == "Tensor" end
 function Compiler:table_type(v)
     local data = v.data
     local named = #data.order > 0
-    if named and data.n > 0 or not named and data.n == 0 then
+    if named == (data.n > 0) then
         return nil
     end
     local parts, same = {}, true
     for k = 1, named and #data.order or data.n do
         local entry = self:resolve(data[named and "." .. data.order[k] or k])
         if not (named and self.is_nil(entry)) then
-            parts[#parts + 1] = self:type_of(entry)
-            if not parts[#parts] or entry.kind == "nil" then
+            local t = self:type_of(entry)
+            if not t then
                 return nil
             end
+            parts[#parts + 1] = named and types.inner(t) or t
             same = same and parts[#parts] == parts[1]
         end
     end
@@ -202,14 +206,21 @@ end
 
 -- The dict of a table's entries by names. Those that are nil are not there.
 local function dict_value(self, data, t)
-    local parts = {}
+    local parts, later = {}, {}
     for _, name in ipairs(data.order) do
-        if not self.is_nil(self:resolve(data["." .. name])) then
+        local entry = self:resolve(data["." .. name])
+        if #later > 0 or types.inner(self:type_of(entry) or "") then -- in the order of all
+            later[#later + 1] = { self.const(name), entry }
+        elseif not self.is_nil(entry) then
             parts[#parts + 1] = self:value(self.const(name))
-            parts[#parts + 1] = self:held(data["." .. name])
+            parts[#parts + 1] = self:held(entry)
         end
     end
-    return (self.g:node("prim::DictConstruct", parts, { t }))
+    local dict = self.g:node("prim::DictConstruct", parts, { t })
+    for _, entry in ipairs(later) do
+        self:set_index(dict, entry[1], entry[2])
+    end
+    return dict
 end
 
 local function table_value(self, v)
@@ -314,6 +325,7 @@ local function dict_here(self, data, element)
     for _, name in ipairs(data.order) do
         local own = self:type_of(self:resolve(data["." .. name]))
         if own ~= "NoneType" then
+            own = own and (types.inner(own) or own)
             t = own and (t and types.join(t, own) or not t and own)
             if not t then
                 self:fail("a table whose names are known only when the graph runs has entries of one type: '%s' is %s", name,
@@ -357,7 +369,7 @@ end
 function Compiler:try(fn, ...)
     local mark, block, count, node, place = #self.trail, self.g.block, #self.g.block.nodes, self.node, self.g.place
     local frame, where, scope, dead, loop = self.frame, self.where, self.scope, self.dead, self.frame.loop
-    local nregions, ncalls = #self.regions, #self.calls
+    local nregions, ncalls, serial = #self.regions, #self.calls, self.serial
     local results = table.pack(pcall(fn, ...))
     if not results[1] then
         for k = #self.regions, nregions + 1, -1 do
@@ -366,7 +378,7 @@ function Compiler:try(fn, ...)
         for k = #self.calls, ncalls + 1, -1 do
             self.calls[k] = nil
         end
-        self:rewind(mark)
+        self:rewind(mark, serial)
         self.g:undo(block, count)
         self.node, self.g.place, self.frame, self.where, self.scope, self.dead = node, place, frame, where, scope, dead
         frame.loop = loop

@@ -34,11 +34,23 @@ function Compiler:untuple(v)
     return copy
 end
 
+-- Has a table of the source names, all of which are nil?
+local function holds_nothing(self, data)
+    for _, name in ipairs(data.order) do
+        if not self.is_nil(self:resolve(data["." .. name])) then
+            return false
+        end
+    end
+    return true
+end
+
+local function without_nil(t) return t and (types.inner(t) or t) end
+
 local function table_entry(self, v, key)
     local data = v.data
     if key.kind ~= "const" then
         local t, named = self:table_type(v), self:type_of(key) == "str"
-        if named and data.n == 0 and #data.order == 0 then
+        if named and data.n == 0 and holds_nothing(self, data) then
             return NIL
         elseif t and (named and types.dict_value(t) or not named and types.element(t) and not (self.records_stay
             and types.dict_value(types.element(t)))) then
@@ -116,17 +128,24 @@ local function set_table(self, v, key, value, appends)
             order[#order + 1] = key.v
             local region, t = self.regions[#self.regions], self:type_of(value)
             if region and self.born[data] <= region then
-                if data.n > 0 or #data.order > 0 and self:table_type(v) ~= types.dict(t or "") then
+                local entry = types.dict_value(self:table_type(v) or "")
+                if data.n > 0 or #data.order > 0 and not self.is_nil(value) and (not entry or entry ~= without_nil(t)) then
                     self:fail("'%s' is made in a branch or loop, in a table from outside: give it a value before", key.v)
                 end
-                self:make_list(data, t, true)
+                if self.is_nil(value) and holds_nothing(self, data) then
+                    return
+                end
+                self:make_list(data, not self.is_nil(value) and without_nil(t) or nil, true)
             end
             self:put(data, "order", order)
         end
         return self:put(data, name, value)
     end
     if self:type_of(key) == "str" then
-        self:make_list(data, self:type_of(value), true)
+        if self.is_nil(value) and data.n == 0 and holds_nothing(self, data) then
+            return
+        end
+        self:make_list(data, not self.is_nil(value) and without_nil(self:type_of(value)) or nil, true)
         return self:set_index(v, key, value)
     end
     local place = key.kind == "const" and math.tointeger(key.v)

@@ -476,12 +476,9 @@ for name, fn in pairs { setmetatable = setmetatable, pcall = pcall, xpcall = xpc
     end
 end
 
-for _, name in ipairs { "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast", "set_default_device" } do
-    local fn = rawget(tide, name)
-    if fn then
-        library[fn] = function(self)
-            self:fail("%s: contexts have no place in a graph: put them around the call of the scripted function", name)
-        end
+for _, fn in ipairs { tide.set_default_device, tide.autograd.detect_anomaly } do
+    library[fn] = function(self, _, node)
+        self:fail("%s: this mode has no place in a graph: put it around the call of the scripted function", self.name_of(node))
     end
 end
 

@@ -23,7 +23,7 @@ local function always_leaves(block)
     return last.tag == "CallStatement" and last.call.tag == "Call" and last.call.callee.tag == "Name" and last.call.callee.name == "error"
 end
 
-local if_with_rest, run_labelled
+local if_with_rest, run_labelled, run_guarded
 
 -- What follows a statement, unless that left the function, the loop or the block.
 local function unless_left(self, node, follow)
@@ -61,6 +61,9 @@ local function run(self, list, from, follow)
         if statement.tag == "If" and more and (always_leaves(statement.body) or always_leaves(statement.otherwise)) then
             return if_with_rest(self, statement, list, k + 1, follow)
         end
+        if statement.tag == "Local" and statement.closes then
+            return run_guarded(self, statement, list, k + 1, follow)
+        end
         self:at(statement, statements[statement.tag], statement)
         if self:leaving() ~= false then
             if more then
@@ -83,6 +86,24 @@ function run_labelled(self, list, from, at, follow)
     self.frame.labels = labels
     self:put(label, "v", FALSE)
     unless_left(self, list[at], function() run(self, list, at + 1, follow) end)
+end
+
+-- `local name <close> = tide.no_grad()`: what follows in the block runs in that mode.
+function run_guarded(self, statement, list, from, follow)
+    if #statement.names > 1 or #statement.values ~= 1 then
+        self:at(statement, self.fail, "one variable and one value are expected where one is <close>")
+    end
+    local guard = self:at(statement, self.open_guard, statement.values[1])
+    self:declare(statement.names[1], NIL)
+    local function rest() run(self, list, from) end
+    if guard and guard.attribute then
+        self:at(statement, self.with, guard.attribute, rest, list.seen_behind and self.scope)
+    else
+        rest()
+    end
+    if follow then
+        unless_left(self, statement, follow)
+    end
 end
 
 --- block(list [, follow]): statements in a scope of their own, and what follows them where they did not leave.
@@ -194,12 +215,6 @@ local function types_on_line(self, statement)
 end
 
 function statements.Local(self, statement)
-    for k, attribute in pairs(statement.attributes) do
-        if attribute == "close" then
-            self:fail("'%s <close>' is no part of a script: contexts (no_grad, autocast) belong around the call of the "
-                .. "scripted function", statement.names[k])
-        end
-    end
     local values = self:several(statement.values, #statement.names)
     local given
     for k, name in ipairs(statement.names) do
@@ -499,6 +514,7 @@ function statements.Repeat(self, statement)
         body = function()
             local outer = self.scope
             self:open_scope()
+            statement.body.seen_behind = true
             run(self, statement.body, 1)
             local leaving = self:leaving()
             ended = self:cell(TRUE)
@@ -530,10 +546,15 @@ local function known_pairs(self, v, all)
     local list = {}
     if v.kind == "table" then
         for k = 1, v.data.n do
-            list[k] = { self.const(k), v.data[k] }
+            if not self.is_nil(v.data[k]) then
+                list[#list + 1] = { self.const(k), v.data[k] }
+            elseif not all then
+                break
+            end
         end
         for _, name in ipairs(all and v.data.order or {}) do
-            list[#list + 1] = { self.const(name), v.data["." .. name] }
+            local value = v.data["." .. name]
+            list[#list + 1] = not self.is_nil(value) and { self.const(name), value } or nil
         end
         return list
     elseif v.kind ~= "host" or type(v.v) ~= "table" then
