@@ -643,6 +643,9 @@ td_status td_script_fork(const td_script *s, td_shared_host *host, const td_valu
                          td_value *future) {
     const td_ir_block *block = s->graph->block;
     size_t n = (size_t)block->ninputs;
+    for (size_t k = 0; k < n; k++)
+        if (inputs[k].kind == TD_KIND_GENERATOR)
+            return td_fail(TD_EVALUE, "a generator stays on its thread: a fork takes none");
     forked *c = td_malloc(sizeof *c + sizeof *c->inputs * n);
     if (!c)
         return td_fail(TD_ENOMEM, "out of memory for a fork");

@@ -30,23 +30,28 @@ end
 
 -- ---- making them ----
 
-jit.trace = declare("trace(any fn, Tensor|Tensor[] inputs, *, bool check=true, str? name=nil) -> ScriptFunction",
+jit.trace = declare("trace(any fn, Tensor|Tensor[] inputs, *, bool check=true, str? name=nil, bool eager=false) -> ScriptFunction",
     "Runs a function, or a module, with these tensors and records what it calls: a ScriptFunction of the graph. Tensors that the "
     .. "function has otherwise are constants of it, by reference. What Lua works out of a tensor (item, a comparison, a size) is fixed, "
-    .. "with a warning that names the line; check calls the function twice more with other numbers and compares.",
-    function(fn, inputs, check, name)
-        return document(trace.run(check_callable("trace", fn), inputs, { check = check, name = name }))
+    .. "with a warning that names the line; check calls the function three times more with other numbers and compares. eager: see script.",
+    function(fn, inputs, check, name, eager)
+        local f = trace.run(check_callable("trace", fn), inputs, { check = check, name = name, eager = eager })
+        script.info(f).eager = eager
+        return document(f)
     end)
 
-jit.script = declare("script(any fn, *, str? types=nil, str? name=nil) -> ScriptFunction",
+jit.script = declare("script(any fn, *, str? types=nil, str? name=nil, bool eager=false) -> ScriptFunction",
     "Compiles the Lua source of a function, or of a module's forward, with its branches and loops: a ScriptFunction of the graph. "
     .. "Parameters are tensors, or of the types that a comment on the function's head or `types` says: --: Tensor, int, float[], "
-    .. "Tensor?, (Tensor, Tensor), nil; one of nil is never given. What the function reads and is no tensor (numbers, tables, a module's "
-    .. "training) is fixed; tensors are there by reference.",
-    function(fn, types, name)
+    .. "Tensor?, Dict(str, Tensor), (Tensor, Tensor), nil; one of nil is never given. What the function reads and is no tensor (numbers, "
+    .. "tables, a module's training) is fixed; tensors are there by reference. Where a module has changed since, a call says so. "
+    .. "eager: calls run fn itself and not the graph, so that prints, breakpoints and debuggers work in it, as they do where "
+    .. "tide.breakpoint() stands in it or debug.sethook stops at lines.",
+    function(fn, types, name, eager)
         check_callable("script", fn)
-        local f = tide._require("jit.compiler.compile").compile(fn, { types = types, name = name })
-        script.info(f).made = "compiled"
+        local f = tide._require("jit.compiler.compile").compile(fn, { types = types, name = name, eager = eager })
+        local info = script.info(f)
+        info.made, info.eager = "compiled", eager
         return document(f)
     end)
 
@@ -59,11 +64,14 @@ jit.ignore = declare("ignore(function fn) -> function",
 
 jit.is_script_function = declare("is_script_function(any value=nil) -> bool", "Is the value a ScriptFunction?", script.is)
 
-jit.load = declare("load(str path) -> ScriptFunction",
-    "The function of a file that f:save wrote. No Lua of it runs: a file holds a graph and its tensors.",
-    function(path)
+jit.load = declare("load(str path, *, bool eager=false) -> ScriptFunction",
+    "The function of a file that f:save wrote. No Lua of it runs: a file holds a graph and its tensors. eager: the graph runs as it "
+    .. "was written, operator by operator.",
+    function(path, eager)
         local f = script.load(path)
-        script.info(f).made = "loaded from " .. path
+        local info = script.info(f)
+        info.made, info.eager = "loaded from " .. path, eager
+        script.set_source(f, nil, eager)
         return document(f)
     end)
 

@@ -159,6 +159,7 @@ static int load(lua_State *L) {
 /* fork(f, ...): a future of the call. */
 static int fork_call(lua_State *L) {
     const tide_script_function *f = tide_check_script_function(L, 1, "fork");
+    tide_script_check_watched(L, f);
     td_value *inputs = tide_read_inputs(L, f);
     td_value *future = tide_push_future(L);
     tide_load_inputs(L, f, inputs);
@@ -215,6 +216,9 @@ void tide_set_script_functions(lua_State *L) {
         {"passes", tide_script_passes},
         {"memory", tide_script_memory},
         {"bisect", tide_script_bisect},
+        {"written", tide_script_written},
+        {"set_source", tide_script_set_source},
+        {"watch", tide_script_watch},
         {"save", save},
         {"load", load},
         {"fork", fork_call},

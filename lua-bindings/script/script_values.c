@@ -241,6 +241,9 @@ static td_value read_any(lua_State *L, int index, const td_ir_value *input, cons
         return (td_value){.kind = TD_KIND_TENSOR};
     if (tide_to_future(L, index))
         return *tide_to_future(L, index);
+    td_generator *generator = luaL_testudata(L, index, "tide.Generator");
+    if (generator)
+        return (td_value){.kind = TD_KIND_GENERATOR, .generator = generator};
     td_dtype dtype = lua_isuserdata(L, index) ? tide_to_dtype(L, index) : TD_DTYPE_NONE;
     if (dtype == TD_DTYPE_NONE)
         fail_input(L, index, input, name, k);
@@ -272,8 +275,9 @@ static bool has_kind(td_value *v, td_ir_type_kind kind) {
         return true;
     case TD_IR_FUTURE:
         return v->kind == TD_BOX_FUTURE;
-    case TD_IR_DEVICE:
     case TD_IR_GENERATOR:
+        return v->kind == TD_KIND_GENERATOR;
+    case TD_IR_DEVICE:
     case TD_IR_LIST:
     case TD_IR_OPTIONAL:
     case TD_IR_DICT:

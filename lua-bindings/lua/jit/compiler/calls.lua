@@ -214,6 +214,8 @@ end
 
 local function call_module(self, module, arguments, node)
     local name = getmetatable(module).__name
+    self:watch(module, "_hooks")
+    self:watch(module, "parametrizations")
     if rawget(module, "_hooks") then
         self:fail("the module %s has hooks, which a graph can't call: remove them first", name)
     elseif rawget(module, "parametrizations") then

@@ -27,7 +27,7 @@ Compiler.__index = Compiler
 --- new(): a compiler of one function.
 function Compiler.new()
     return setmetatable({ g = graph.new(), trail = {}, born = setmetatable({}, { __mode = "k" }), serial = 0, regions = {},
-        calls = {}, cells = {}, hosts = {} }, Compiler)
+        calls = {}, cells = {}, hosts = {}, watched = { list = {} } }, Compiler)
 end
 
 -- ---- errors ----
@@ -209,7 +209,7 @@ local function dict_value(self, data, t)
     local parts, later = {}, {}
     for _, name in ipairs(data.order) do
         local entry = self:resolve(data["." .. name])
-        if #later > 0 or types.inner(self:type_of(entry) or "") then -- in the order of all
+        if (#later > 0 or types.inner(self:type_of(entry) or "")) and types.dict_value(t) ~= "Any" then -- in the order of all
             later[#later + 1] = { self.const(name), entry }
         elseif not self.is_nil(entry) then
             parts[#parts + 1] = self:value(self.const(name))
@@ -237,6 +237,22 @@ local function table_value(self, v)
         parts[k] = self:held(v.data[k])
     end
     return (self.g:node(types.element(t) and "prim::ListConstruct" or "prim::TupleConstruct", parts, { t }))
+end
+
+--- leaving_value(v): a result of the whole as a value of the graph.
+function Compiler:leaving_value(v)
+    v = self:resolve(v)
+    if v.kind ~= "table" or #v.data.order == 0 or v.data.n > 0 or self:table_type(v) then
+        return self:value(v)
+    end
+    for _, name in ipairs(v.data.order) do
+        local t = self:type_of(self:resolve(v.data["." .. name]))
+        if not t or types.element(t) or types.dict_value(t) or types.is_tuple(types.inner(t) or t) then
+            self:fail("a table with names is a result whose entries are tensors, numbers, booleans and strings: '%s' is %s", name,
+                self:describe(v.data["." .. name]))
+        end
+    end
+    return dict_value(self, v.data, types.dict "Any")
 end
 
 --- held(v): a value as another value holds it. In Lua that would be the same table, so what becomes a list or a dict is

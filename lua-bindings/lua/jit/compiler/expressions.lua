@@ -316,6 +316,7 @@ function Compiler:length(v)
     elseif v.kind == "value" and types.is_tuple(t) then
         return self.const(#types.parts(t))
     elseif v.kind == "host" and type(v.v) == "table" then
+        self:watch(v.v, #v.v + 1)
         return self.const(#v.v)
     end
     self:fail("attempt to get the length of %s", self:describe(v))

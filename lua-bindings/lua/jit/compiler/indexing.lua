@@ -69,6 +69,7 @@ local function host_entry(self, v, key)
     if key.kind ~= "const" and key.kind ~= "host" then
         self:fail("which entry of a table of the script is meant is known only when the graph runs: give the table as an argument")
     end
+    self:watch(v.v, key.v)
     local ok, value = pcall(function() return v.v[key.v] end)
     if not ok then
         self:fail("%s", (string.gsub(tostring(value), "^[^:]*:%d+: ", "")))
@@ -129,7 +130,7 @@ local function set_table(self, v, key, value, appends)
             local region, t = self.regions[#self.regions], self:type_of(value)
             if region and self.born[data] <= region then
                 local entry = types.dict_value(self:table_type(v) or "")
-                if data.n > 0 or #data.order > 0 and not self.is_nil(value) and (not entry or entry ~= without_nil(t)) then
+                if data.n > 0 or not self.is_nil(value) and not holds_nothing(self, data) and (not entry or entry ~= without_nil(t)) then
                     self:fail("'%s' is made in a branch or loop, in a table from outside: give it a value before", key.v)
                 end
                 if self.is_nil(value) and holds_nothing(self, data) then

@@ -298,6 +298,15 @@ library[tide._fail] = function(self, arguments)
     return {}
 end
 
+-- The session's tide.breakpoint: calls run the function's source, where it is one.
+local function breakpoint(self)
+    self.breakpoint = self.breakpoint or string.format("%s:%d", self.where.file, self.node.line)
+    return {}
+end
+if rawget(tide, "breakpoint") then
+    library[tide.breakpoint] = breakpoint
+end
+
 library[tide._describe] = function(self, arguments) return { self.const(self:describe(self:resolve(arguments[1]))) } end
 
 library[print] = function(self, arguments)
@@ -446,6 +455,7 @@ end
 library[rawget] = function(self, arguments)
     local v, key = self:resolve(arguments[1]), self:resolve(arguments[2])
     if v.kind == "host" and type(v.v) == "table" and key.kind == "const" then
+        self:watch(v.v, key.v)
         return { self:wrap(rawget(v.v, key.v)) }
     end
     return { self:index(v, key) }

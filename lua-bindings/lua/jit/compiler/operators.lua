@@ -288,8 +288,15 @@ local function boolean(self, s, k, v)
     return self:value(v)
 end
 
+local function generator(self, s, k, v)
+    if self:type_of(v) ~= "Generator" then
+        self:fail("%s: a generator is an input of a script: write it as a parameter, --: Tensor, Generator", place(s, k))
+    end
+    return v
+end
+
 local SINGLE = {
-    Tensor = tensor, TensorOrNumber = tensor, number = number, float = float, str = text, dtype = dtype, device = device, bool = boolean,
+    generator = generator, Tensor = tensor, TensorOrNumber = tensor, number = number, float = float, str = text, dtype = dtype, device = device, bool = boolean,
     int = function(self, s, k, v) return self:value(integer(self, s, k, v)) end,
     dim = function(self, s, k, v) return self:value(counted(self, s, k, v, "dim")) end,
     index = function(self, s, k, v) return self:value(counted(self, s, k, v, "index")) end,

@@ -570,7 +570,9 @@ local function known_pairs(self, v, all)
     local n = 0
     for k, value in ipairs(v.v) do
         n, list[k] = k, { self.const(k), self:wrap(value) }
+        self:watch(v.v, k)
     end
+    self:watch(v.v, n + 1)
     local names = {}
     for key in pairs(all and v.v or {}) do
         if not (math.type(key) == "integer" and key >= 1 and key <= n) then
@@ -582,6 +584,20 @@ local function known_pairs(self, v, all)
         list[#list + 1] = { self:wrap(key), self:wrap(v.v[key]) }
     end
     return list
+end
+
+-- An entry of a table that is known: where it may be nil, pairs leaves it out, and ipairs ends there.
+local function entry_of_table(self, statement, entry, all)
+    local v = self:resolve(entry[2])
+    local t = self:type_of(v)
+    if not t or not types.inner(t) or v.kind ~= "value" then
+        return declare_names(self, statement, entry)
+    end
+    self:choose(self:equals(v, NIL, true), function() declare_names(self, statement, { entry[1], self:unwrap(v) }) end, function()
+        if not all then
+            statements.Break(self)
+        end
+    end)
 end
 
 -- pairs of a dict of the graph, in the order in which its entries came: of those that are there when it begins, and still
@@ -623,7 +639,7 @@ function statements.ForIn(self, statement)
     end
     local list = known_pairs(self, v, all)
     if list then
-        return self:unrolled(#list, function(k) declare_names(self, statement, list[k]) end)
+        return self:unrolled(#list, function(k) entry_of_table(self, statement, list[k], all) end)
     elseif all and types.dict_value(t or "") then
         return loop_over_dict(self, statement, self:value(v))
     elseif t == "Tensor" and not all or types.element(t or "") then
