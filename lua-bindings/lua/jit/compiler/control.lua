@@ -154,6 +154,8 @@ local function carry(self, list, change)
         error({ list_wanted = change.object }, 0)
     end
     before = usable(before or Compiler.NIL)
+    self:fill_in(before, self:resolve(now).kind == "value" and self:type_of(now))
+    before = before.kind == "table" and self:resolve(before) or before
     self:freeze(before, "this table may be the one that a loop has in its place: write into it before the loop")
     local entry = { object = change.object, key = change.key, like = before.kind == "unset" and now or before, types = {},
         name = change.object.name or type(change.key) == "string" and string.sub(change.key, 2) or nil }
@@ -257,6 +259,10 @@ local function try_loop(self, spec, carried, serial, first)
     local again, changes = false, self:changes(mark, serial)
     for _, change in ipairs(changes) do
         local known = carried.by[change.object] and carried.by[change.object][change.key]
+        if known or change.before and change.before.kind then
+            self:fill_in(change.now, known and known.types[1] or self:type_of(usable(change.before)))
+            change.now = change.now.kind == "table" and self:resolve(change.now) or change.now
+        end
         if not known then
             carry(self, carried, change)
             widen(self, carried[#carried], usable(change.before or Compiler.NIL))

@@ -355,6 +355,14 @@ local function dict_here(self, data, element)
     self:put(data, "list", dict_value(self, data, types.dict(t)))
 end
 
+--- fill_in(v, t): an empty table that stands where others are lists or dicts of this type is one.
+function Compiler:fill_in(v, t)
+    local entry = t and (types.element(t) or types.dict_value(t))
+    if entry and v.kind == "table" and not v.data.list and v.data.n == 0 and #v.data.order == 0 and not v.data.pack then
+        self:make_list(v.data, entry, types.dict_value(t) ~= nil)
+    end
+end
+
 --- list_here(data, element, named): the same, here.
 function Compiler:list_here(data, element, named)
     named = named or #data.order > 0

@@ -151,8 +151,8 @@ local function fold(self, op, a, b)
     return self.const(result)
 end
 
--- An optional value in arithmetic is there, or it is an error as the graph runs.
-local function there(self, v)
+--- there(v): an optional value that is used is there, or it is an error as the graph runs.
+function Compiler:there(v)
     local t = self:type_of(v)
     return t and types.inner(t) and self:must_be(v) or v
 end
@@ -191,7 +191,7 @@ function Compiler:binary(op, a, b)
     if op == "==" or op == "~=" then
         return self:equals(a, b, op == "~=")
     end
-    a, b = there(self, a), there(self, b)
+    a, b = self:there(a), self:there(b)
     if a.kind == "const" and b.kind == "const" and ON_NUMBERS[op] then
         return fold(self, op, a, b)
     end
@@ -303,7 +303,7 @@ end
 
 --- length(v): `#v`
 function Compiler:length(v)
-    v = self:resolve(v)
+    v = self:there(self:resolve(v))
     local t = self:type_of(v)
     if v.kind == "table" or types.dict_value(t or "") then
         return self.const(v.kind == "table" and v.data.n or 0) -- names are not counted
@@ -330,7 +330,7 @@ function expressions.Unary(self, e)
     if e.op == "#" then
         return self:length(v)
     end
-    v = there(self, v)
+    v = self:there(v)
     local t = self:type_of(v)
     if v.kind == "const" then
         local ok, result = pcall(function() return e.op == "-" and -v.v or ~v.v end)

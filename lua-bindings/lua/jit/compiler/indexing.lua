@@ -92,12 +92,8 @@ end
 
 --- index(v, key): `v[key]`
 function Compiler:index(v, key)
-    v, key = self:resolve(v), self:resolve(key)
+    v, key = self:there(self:resolve(v)), self:resolve(key)
     local t = self:type_of(v)
-    if t and types.inner(t) then
-        v = self:must_be(v)
-        t = v.type
-    end
     if v.kind == "table" then
         return self:resolve(table_entry(self, v, key))
     elseif t == "Tensor" then
@@ -171,6 +167,7 @@ end
 
 local function set_list(self, list, key, value, appends)
     local element = types.element(list.type)
+    self:fill_in(value, element)
     local t = self:type_of(value)
     local joined = t and types.join(element, t)
     if joined ~= element then
@@ -183,7 +180,9 @@ end
 
 -- Into a dict of the graph; nil takes out what is there.
 local function set_dict(self, dict, key, value)
-    local t, own = types.dict_value(dict.type), self:type_of(value)
+    local t = types.dict_value(dict.type)
+    self:fill_in(value, t)
+    local own = self:type_of(value)
     local name = need_name(self, dict.type, key)
     local function delete() self.g:node("aten::Delete", { dict, name }, { dict.type }) end
     local function set(v) self.g:node("aten::_set_item", { dict, name, self:held(v) }, { dict.type }) end
@@ -199,7 +198,7 @@ end
 
 --- set_index(v, key, value, appends): `v[key] = value`; `appends`: it was written as v[#v + 1].
 function Compiler:set_index(v, key, value, appends)
-    v, key, value = self:resolve(v), self:resolve(key), self:resolve(value)
+    v, key, value = self:there(self:resolve(v)), self:resolve(key), self:resolve(value)
     local t = self:type_of(v)
     if v.kind == "table" then
         return set_table(self, v, key, value, appends)

@@ -246,7 +246,7 @@ for _, name in ipairs { "rep", "sub", "upper", "lower", "len", "byte", "char", "
             return fold(self, fn, arguments)
         end
         local values = {}
-        for k, v in ipairs(arguments) do
+        for k, v in ipairs(ON_TEXTS[name] and arguments or {}) do
             local wanted = name == "find" and (k == 2 and "str" or k == 4 and "bool") or TEXT_ARGUMENTS[k]
             if self:type_of(v) ~= wanted then
                 self:fail("string.%s: argument %d is %s", name, k, self:describe(v))

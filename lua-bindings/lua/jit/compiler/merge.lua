@@ -107,11 +107,19 @@ local function pad(self, v, n)
     return copy
 end
 
+-- A table that became a list is that; what is poison stays so.
+local function open_or_resolved(self, v) return v.kind == "table" and self:resolve(v) or v end
+
 --- merge(a, b, node, name): the value that the node (prim::If with its two blocks) gives a variable.
 function Compiler:merge(a, b, node, name)
     if a == b or self.same_constants(a, b) then
         return a
-    elseif a.kind == "poison" or b.kind == "poison" then
+    end
+    a, b = open_or_resolved(self, a), open_or_resolved(self, b)
+    self.g:within(node.blocks[1], function() self:fill_in(a, b.kind == "value" and b.type) end)
+    self.g:within(node.blocks[2], function() self:fill_in(b, a.kind == "value" and a.type) end)
+    a, b = open_or_resolved(self, a), open_or_resolved(self, b)
+    if a.kind == "poison" or b.kind == "poison" then
         return a.kind == "poison" and a or b
     elseif a.kind == "unset" and (b.kind == "const" or b.kind == "host") then
         return b
