@@ -7,10 +7,10 @@
  * borrowed from a graph, an operator or a caller, and are boxed where they must live longer
  * (td_value_keep).
  *
- * Lists and dicts are by reference: whoever holds one sees what others put in. They are not guarded:
- * one is used by one thread at a time, so a fork is given copies (td_value_copy). What a caller gave
- * is a copy of the caller's and so is not written (`given`): the caller would not see it. A tuple
- * and a string never change. Entries of lists are counted from 0 here.
+ * Lists and dicts are by reference: whoever holds one sees what others put in. They are not
+ * guarded: one is used by one thread at a time, so a fork is given copies (td_value_copy). What a
+ * caller gave is a copy of the caller's and so is not written (`given`): the caller would not see
+ * it. A tuple and a string never change. Entries of lists are counted from 0 here.
  */
 #ifndef TD_SCRIPT_BOXES_H
 #define TD_SCRIPT_BOXES_H
@@ -152,8 +152,8 @@ td_status td_box_dict_new(td_value *out) TD_MUST_CHECK;
 
 /* The entry under a string; NULL: there is none. */
 td_dict_entry *td_dict_find(const td_box_dict *dict, td_value key);
-/* Put a value, which is held, under a string: in the place of the one there, else behind all others.
- * ENOMEM. */
+/* Put a value, which is held, under a string: in the place of the one there, else behind all
+ * others. ENOMEM. */
 td_status td_dict_set(td_box_dict *dict, td_value key, td_value value) TD_MUST_CHECK;
 /* Take the entry under a string out, if there is one. */
 void td_dict_delete(td_box_dict *dict, td_value key);
@@ -176,7 +176,8 @@ td_status td_list_replace(td_box_list *list, int index, td_value entry) TD_MUST_
 td_status td_list_insert(td_box_list *list, int index, td_value entry) TD_MUST_CHECK;
 /* Taken out of 0 <= index < n: the caller's. */
 td_value td_list_take(td_box_list *list, int index);
-/* Of a list, or an array that is borrowed: how many entries, and the one at 0 <= k < n, borrowed. */
+/* Of a list, or an array that is borrowed: how many entries, and the one at 0 <= k < n, borrowed.
+ */
 int td_value_length(td_value v);
 td_value td_value_entry(td_value v, int k);
 /* As an argument of an operator: borrowed from the list while nobody changes it. A list of values

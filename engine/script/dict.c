@@ -1,5 +1,5 @@
-/* dict.c: dicts of graphs while they run: a map of entries, which also form a list in their order. An
- * entry that was taken out stays in the map until there are more such than others. */
+/* dict.c: dicts of graphs while they run: a map of entries, which also form a list in their order.
+ * An entry that was taken out stays in the map until there are more such than others. */
 #include "engine/core/memory.h"
 #include "engine/script/boxes.h"
 

@@ -68,7 +68,8 @@ struct td_ir_type {
     int n;                  /* dims of a tensor, or TD_IR_UNKNOWN; parts of another type */
     const int64_t *sizes;   /* of a tensor whose dims are known; of each its size or UNKNOWN */
     const int64_t *strides; /* likewise; NULL: none is known */
-    const td_ir_type *const *parts; /* of a list, optional or future one; of a dict two; of a tuple n */
+    const td_ir_type *const
+        *parts; /* of a list, optional or future one; of a dict two; of a tuple n */
 };
 
 /* A type without parts; of a tensor nothing is known then. Lives for ever. */

@@ -6,12 +6,14 @@
 #include <string.h>
 
 static const char *const names[TD_IR_TYPE_KINDS] = {
-    [TD_IR_TENSOR] = "Tensor",       [TD_IR_INT] = "int",       [TD_IR_FLOAT] = "float",
-    [TD_IR_BOOL] = "bool",           [TD_IR_NUMBER] = "Scalar", [TD_IR_STRING] = "str",
-    [TD_IR_NONE] = "NoneType",       [TD_IR_DTYPE] = "dtype",   [TD_IR_DEVICE] = "Device",
-    [TD_IR_GENERATOR] = "Generator", [TD_IR_ANY] = "Any",       [TD_IR_LIST] = "[]",
-    [TD_IR_OPTIONAL] = "?",          [TD_IR_FUTURE] = "Future", [TD_IR_DICT] = "Dict",
-    [TD_IR_TUPLE] = "()"};
+    [TD_IR_TENSOR] = "Tensor", [TD_IR_INT] = "int",
+    [TD_IR_FLOAT] = "float",   [TD_IR_BOOL] = "bool",
+    [TD_IR_NUMBER] = "Scalar", [TD_IR_STRING] = "str",
+    [TD_IR_NONE] = "NoneType", [TD_IR_DTYPE] = "dtype",
+    [TD_IR_DEVICE] = "Device", [TD_IR_GENERATOR] = "Generator",
+    [TD_IR_ANY] = "Any",       [TD_IR_LIST] = "[]",
+    [TD_IR_OPTIONAL] = "?",    [TD_IR_FUTURE] = "Future",
+    [TD_IR_DICT] = "Dict",     [TD_IR_TUPLE] = "()"};
 
 const char *td_ir_dtype_name(td_dtype dtype) {
     static const char *const dtypes[TD_DTYPE_COUNT] = {

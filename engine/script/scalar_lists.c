@@ -245,7 +245,8 @@ ROW(sort) {
     for (int k = 0; k < list->n; k++)
         values[k] = td_list_entry(list, k);
     sort_values(values, list->n, values + list->n, &sorts);
-    for (int k = 0; k < list->n && sorts; k++) { /* the same entries, so references stay as they are */
+    for (int k = 0; k < list->n && sorts;
+         k++) { /* the same entries, so references stay as they are */
         if (list->entries == TD_ENTRIES_VALUES)
             list->values[k] = values[k];
         else if (list->entries == TD_ENTRIES_FLOATS)

@@ -42,7 +42,7 @@ static char *new_bytes(int64_t n, td_value *out) {
 
 /* A place from 1, or from the end where it is negative. */
 static int64_t place_of(int64_t i, int64_t length) {
-    return i >= 0 ? i : -i > length ? 0 : length + i + 1;
+    return i >= 0 ? i : i < -length ? 0 : length + i + 1;
 }
 
 ROW(text_part) {
@@ -52,7 +52,8 @@ ROW(text_part) {
     int64_t from = place_of(args[1].i, length), to = place_of(args[2].i, length);
     from = from < 1 ? 1 : from;
     to = to > length ? length : to;
-    return td_box_string_new(from > to ? text : text + from - 1, from > to ? 0 : to - from + 1, out);
+    return td_box_string_new(from > to ? text : text + from - 1, from > to ? 0 : to - from + 1,
+                             out);
 }
 
 ROW(byte) {
@@ -247,8 +248,8 @@ ROW(concat_list) {
     const char *between = td_value_text(args[1], &gap), *text;
     for (int k = 0; k < td_value_length(args[0]) && b.status == TD_OK; k++) {
         td_value entry = td_value_entry(args[0], k);
-        bool fits = entry.kind == TD_KIND_INT || entry.kind == TD_KIND_FLOAT ||
-                    td_value_text(entry, NULL);
+        bool fits =
+            entry.kind == TD_KIND_INT || entry.kind == TD_KIND_FLOAT || td_value_text(entry, NULL);
         if (!fits)
             b.status = td_fail(TD_ETYPE, "concat: entry %d is no string and no number", k + 1);
         else

@@ -254,7 +254,8 @@ td_status td_scripted_set_host(td_scripted *f, const td_script_host *host) {
     return host && !f->host ? td_fail(TD_ENOMEM, "out of memory for a host") : TD_OK;
 }
 
-static td_status gather_written(const td_alias_info *a, const td_ir_block *block, td_list *tensors) {
+static td_status gather_written(const td_alias_info *a, const td_ir_block *block,
+                                td_list *tensors) {
     td_status status = TD_OK;
     for (const td_ir_node *node = block->first; node && status == TD_OK; node = node->next) {
         td_tensor *x = node->kind == TD_IR_CONSTANT ? td_arg_tensor(node->constant) : NULL;

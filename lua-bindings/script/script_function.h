@@ -8,8 +8,8 @@ typedef struct tide_script_function {
     td_scripted *function; /* a reference; NULL: not filled yet, or collected */
     const char *name;      /* the function's */
     int ninputs, noutputs;
-    bool plain; /* all inputs and outputs are tensors, and there are few of them */
-    bool looks; /* a call looks at what follows first */
+    bool plain;             /* all inputs and outputs are tensors, and there are few of them */
+    bool looks;             /* a call looks at what follows first */
     bool has_source, eager; /* the Lua function that it was made of is kept; it runs in its place */
     int nwatched;           /* fields of modules that a call compares */
 } tide_script_function;

@@ -1,5 +1,6 @@
-/* script_source.c: the Lua function that a ScriptFunction was made of, which runs in its place where
- * it is to be looked into; and what of modules was fixed when it was made, which calls compare.
+/* script_source.c: the Lua function that a ScriptFunction was made of, which runs in its place
+ * where it is to be looked into; and what of modules was fixed when it was made, which calls
+ * compare.
  */
 #include "lua-bindings/script/script_function.h"
 
@@ -7,7 +8,8 @@ enum { SOURCE = 2, WATCHED = 3 }; /* user values */
 
 /* ---- the source ---- */
 
-/* set_source(f, fn, eager): calls run fn itself where `eager`, and while a debugger stops at lines. */
+/* set_source(f, fn, eager): calls run fn itself where `eager`, and while a debugger stops at lines.
+ */
 int tide_script_set_source(lua_State *L) {
     tide_script_function *f = tide_check_script_function(L, 1, "set_source");
     f->eager = lua_toboolean(L, 3);
@@ -33,8 +35,8 @@ int tide_script_call_source(lua_State *L) {
 
 /* ---- modules ---- */
 
-/* watch(f, list): the list holds a table, a key and what stood there, one after the other; of a tensor
- * its address, of nil false; and `changed`, which raises the error. */
+/* watch(f, list): the list holds a table, a key and what stood there, one after the other; of a
+ * tensor its address, of nil false; and `changed`, which raises the error. */
 int tide_script_watch(lua_State *L) {
     tide_script_function *f = tide_check_script_function(L, 1, "watch");
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -58,7 +60,8 @@ int tide_script_watch(lua_State *L) {
 static bool is_same(lua_State *L) {
     if (lua_islightuserdata(L, -2))
         return tide_to_tensor(L, -1) == lua_touserdata(L, -2);
-    return lua_rawequal(L, -1, -2) || (lua_isnil(L, -1) && lua_isboolean(L, -2) && !lua_toboolean(L, -2));
+    return lua_rawequal(L, -1, -2) ||
+           (lua_isnil(L, -1) && lua_isboolean(L, -2) && !lua_toboolean(L, -2));
 }
 
 void tide_script_check_watched(lua_State *L, const tide_script_function *f) {

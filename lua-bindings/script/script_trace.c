@@ -27,8 +27,8 @@ typedef struct tracing {
 
 /* ---- places ---- */
 
-/* Does a graph that was begun in modes a hold what it has of b? What is made in no_grad is detached,
- * and the casts of an autocast are calls; but not where the trace itself ran in these. */
+/* Does a graph that was begun in modes a hold what it has of b? What is made in no_grad is
+ * detached, and the casts of an autocast are calls; but not where the trace itself ran in these. */
 static bool holds_modes(const td_modes *a, const td_modes *b) {
     bool grad = !a->grad_disabled || b->grad_disabled;
     return grad && (!a->casting || memcmp(a->cast, b->cast, sizeof a->cast) == 0);

@@ -3,7 +3,7 @@ local t = require "harness"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local h = dofile(here .. "/script_harness.lua")
 
-local PROGRAMS = 300
+local PROGRAMS = 150
 
 local seed = 12345
 local function draw(n)
