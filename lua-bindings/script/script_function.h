@@ -11,7 +11,7 @@ typedef struct tide_script_function {
     bool plain;             /* all inputs and outputs are tensors, and there are few of them */
     bool looks;             /* a call looks at what follows first */
     bool has_source, eager; /* the Lua function that it was made of is kept; it runs in its place */
-    int nwatched;           /* fields of modules that a call compares */
+    int nwatched;           /* entries of the list of modules and fields that a call compares */
 } tide_script_function;
 
 /* Push a new one of a graph, which is held, under a name. Raises an error, having lost nothing. */

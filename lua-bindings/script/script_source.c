@@ -35,54 +35,71 @@ int tide_script_call_source(lua_State *L) {
 
 /* ---- modules ---- */
 
-/* watch(f, list): the list holds a table, a key and what stood there, one after the other; of a
- * tensor its address, of nil false; and `changed`, which raises the error. */
+/* watch(f, list): for each module the list holds it, the number of its fields, and of each field its
+ * key, what stood there (of nil false) and, of a tensor, its address, else false; and `changed`,
+ * which raises the error. */
 int tide_script_watch(lua_State *L) {
     tide_script_function *f = tide_check_script_function(L, 1, "watch");
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
-    f->nwatched = (int)lua_rawlen(L, 2) / 3;
-    for (int k = 1; k <= f->nwatched; k++) {
-        lua_rawgeti(L, 2, 3 * k);
-        const td_tensor *x = tide_to_tensor(L, -1);
-        if (x) { /* the graph holds it */
-            lua_pushlightuserdata(L, (void *)(uintptr_t)x);
-            lua_rawseti(L, 2, 3 * k);
+    f->nwatched = (int)lua_rawlen(L, 2);
+    for (int at = 1; at <= f->nwatched;) {
+        lua_rawgeti(L, 2, at + 1);
+        int fields = (int)lua_tointeger(L, -1);
+        at += 2;
+        for (int k = 0; k < fields; k++, at += 3) {
+            lua_rawgeti(L, 2, at + 1);
+            const td_tensor *x = tide_to_tensor(L, -1); /* which the graph holds */
+            if (x) {
+                lua_pushlightuserdata(L, (void *)(uintptr_t)x);
+                lua_rawseti(L, 2, at + 2);
+            }
+            lua_settop(L, 2);
         }
-        lua_pop(L, 1);
     }
     lua_setiuservalue(L, 1, WATCHED);
     f->looks = f->has_source || f->nwatched > 0;
     return 0;
 }
 
-/* Is what stands in a table (at the top) what stood there (below it)? */
-static bool is_same(lua_State *L) {
-    if (lua_islightuserdata(L, -2))
-        return tide_to_tensor(L, -1) == lua_touserdata(L, -2);
-    return lua_rawequal(L, -1, -2) ||
-           (lua_isnil(L, -1) && lua_isboolean(L, -2) && !lua_toboolean(L, -2));
+/* Does what stood in a field (at the top) stand there still (below it)? Its address lies in the list
+ * at `at`. */
+static bool is_same(lua_State *L, int list, int at) {
+    if (!lua_rawequal(L, -1, -2))
+        return lua_isnil(L, -2) && lua_isboolean(L, -1) && !lua_toboolean(L, -1);
+    if (!lua_isuserdata(L, -1))
+        return true;
+    lua_rawgeti(L, list, at);
+    const void *address = lua_touserdata(L, -1);
+    return !address || ((const tide_handle *)lua_touserdata(L, -2))->tensor == address;
+}
+
+static void raise_change(lua_State *L, int list, int at) {
+    lua_getfield(L, list, "changed");
+    lua_pushvalue(L, list + 1);
+    lua_rawgeti(L, list, at);
+    lua_rawgeti(L, list, at + 1);
+    lua_pushvalue(L, list + 2);
+    lua_call(L, 4, 0);
 }
 
 void tide_script_check_watched(lua_State *L, const tide_script_function *f) {
     int top = lua_gettop(L), list = top + 1;
-    luaL_checkstack(L, 8, f->name);
+    luaL_checkstack(L, 12, f->name);
     lua_getiuservalue(L, 1, WATCHED);
-    for (int k = 0; k < f->nwatched; k++) {
-        lua_rawgeti(L, list, 3 * k + 3);
-        lua_rawgeti(L, list, 3 * k + 1);
-        lua_rawgeti(L, list, 3 * k + 2);
-        lua_rawget(L, -2);
-        lua_remove(L, -2);
-        if (!is_same(L)) {
-            lua_getfield(L, list, "changed");
-            lua_rawgeti(L, list, 3 * k + 1);
-            lua_rawgeti(L, list, 3 * k + 2);
-            lua_pushvalue(L, -5);
-            lua_pushvalue(L, -5);
-            lua_call(L, 4, 0);
+    for (int at = 1; at <= f->nwatched; lua_settop(L, list)) {
+        lua_rawgeti(L, list, at);
+        lua_rawgeti(L, list, at + 1);
+        int fields = (int)lua_tointeger(L, -1);
+        at += 2;
+        for (int k = 0; k < fields; k++, at += 3) {
+            lua_settop(L, list + 1);
+            lua_rawgeti(L, list, at);
+            lua_rawget(L, list + 1);
+            lua_rawgeti(L, list, at + 1);
+            if (!is_same(L, list, at + 2))
+                raise_change(L, list, at);
         }
-        lua_settop(L, list);
     }
     lua_settop(L, top);
 }

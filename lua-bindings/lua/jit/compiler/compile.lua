@@ -139,7 +139,7 @@ function compile.compile(fn, options)
     local f = tide._script.parse(c.g:text(), c.g.tensors, name, c.host_functions or {})
     tide._script.info(f).breakpoint = c.breakpoint
     tide._script.set_source(f, fn, options.eager or c.breakpoint ~= nil)
-    watch.set(f, c.watched.list)
+    watch.set(f, c.watched)
     marks.scripted[f] = fn
     return f
 end

@@ -27,7 +27,7 @@ Compiler.__index = Compiler
 --- new(): a compiler of one function.
 function Compiler.new()
     return setmetatable({ g = graph.new(), trail = {}, born = setmetatable({}, { __mode = "k" }), serial = 0, regions = {},
-        calls = {}, cells = {}, hosts = {}, watched = { list = {} } }, Compiler)
+        calls = {}, cells = {}, hosts = {}, watched = { owners = {} } }, Compiler)
 end
 
 -- ---- errors ----

@@ -14,12 +14,14 @@ function Compiler:watch(owner, key)
     if value == nil and owner[key] ~= nil then -- of its class: a method
         return
     end
-    self.watched[owner] = seen or {}
-    self.watched[owner][key] = true
-    local list = self.watched.list
-    list[#list + 1] = owner
-    list[#list + 1] = key
-    list[#list + 1] = value or false
+    if not seen then
+        seen = { list = {} }
+        self.watched[owner] = seen
+        table.insert(self.watched.owners, owner)
+    end
+    seen[key] = true
+    table.insert(seen.list, key)
+    table.insert(seen.list, value or false)
 end
 
 local function words(value)
@@ -41,10 +43,20 @@ local function changed(owner, key, was, is)
     tide._fail("%s is another one than when the function was scripted: script it again", name)
 end
 
---- set(f, list): let calls of a ScriptFunction compare a compiler's list.
-function watch.set(f, list)
+--- set(f, watched): let calls of a ScriptFunction compare what a compiler has read.
+function watch.set(f, watched)
+    local list = { changed = changed }
+    for _, owner in ipairs(watched.owners) do
+        local fields = watched[owner].list
+        list[#list + 1] = owner
+        list[#list + 1] = #fields // 2
+        for k = 1, #fields, 2 do
+            list[#list + 1] = fields[k]
+            list[#list + 1] = fields[k + 1]
+            list[#list + 1] = false
+        end
+    end
     if #list > 0 then
-        list.changed = changed
         tide._script.watch(f, list)
     end
 end
