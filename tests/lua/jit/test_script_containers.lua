@@ -212,6 +212,57 @@ t.test("an_empty_table_of_a_type_that_a_comment_says", function()
     end, { 1, tide.ones(2) }, { 4, tide.ones(2) })
 end)
 
+-- ---- lists of tables with names ----
+
+t.test("a_list_of_tables_with_names_grows", function()
+    same(function(n) --: int
+    local q = {}
+    for i = 1, n do q[#q + 1] = { id = i, w = i * 0.5 } end
+    local s = 0.0
+    for _, p in ipairs(q) do s = s + p.id * p.w end
+    return s, q[1].id, #q, q[n].w end, { 3 }, { 5 })
+end)
+
+t.test("the_best_of_them_is_kept_in_a_variable", function()
+    same(function(xs) --: float[]
+    local best = { at = 0, score = -1e9 }
+    local all = {}
+    for k, v in ipairs(xs) do
+        local c = { at = k, score = v }
+        all[#all + 1] = c
+        if v > best.score then best = c end
+    end
+    local last = all[#all]
+    for _, c in ipairs(all) do if c.score < last.score then last = c end end
+    return best.at, best.score, last.at, best, last end, { { 1.0, 3.0, 2.0 } }, { { 5.0 } })
+end)
+
+t.test("tables_with_names_in_such", function()
+    same(function(n) --: int
+    local q = { { pos = { x = 1, y = 0.5 }, tags = { 1 }, name = "a" } }
+    for i = 1, n do q[#q + 1] = { pos = { x = i, y = 0.25 * i }, tags = { i, i }, name = "b" .. i } end
+    local s = 0
+    for _, p in ipairs(q) do s = s + p.pos.x * p.pos.y + #p.tags * #p.name end
+    return s end, { 3 }, { 12 })
+end)
+
+t.test("what_such_a_list_holds_is_read", function()
+    h.refused(function(n) --: int
+        local list = {}
+        for k = 1, n do list[#list + 1] = { id = k, w = k * 0.5 } end
+        list[1].id = 5
+        return #list
+    end, "put another one in its place")
+    h.refused(function(n) --: int
+        local list = {}
+        for k = 1, n do list[#list + 1] = { id = k, w = k * 0.5 } end
+        return list
+    end, "is no result")
+    h.refused(function(n) --: {a: int}
+        return n.a
+    end, "its type is Dict(str, T)")
+end)
+
 -- ---- strings ----
 
 t.test("methods_of_strings", function()

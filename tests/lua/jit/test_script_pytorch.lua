@@ -47,6 +47,35 @@ t.test("beam_search", function()
     same(beam, { tide.tensor(3), 3, 4 }, { tide.tensor(1), 2, 2 })
 end)
 
+t.test("beam_search_over_tables_with_names", function()
+    local emb, out = tide.nn.Embedding(8, 6), tide.nn.Linear(6, 8)
+    same(function(start, width, steps, x) --: int, int, int, Tensor
+        local beams = { { tokens = tide.full({ 1 }, start, { dtype = tide.int64 }), score = 0.0, done = false } }
+        for step = 1, steps do
+            local candidates = {}
+            for _, beam in ipairs(beams) do
+                local last = beam.tokens[{ { -1, -1 } }]
+                local logp = out(emb(last)):log_softmax(-1)[1]
+                local values, index = logp:topk(width)
+                for k = 1, width do
+                    candidates[#candidates + 1] = { tokens = tide.cat({ beam.tokens, index[{ { k, k } }] }),
+                        score = beam.score + values[k]:item(), done = beam.done }
+                end
+            end
+            local kept = {}
+            while #kept < width and #candidates > 0 do
+                local best = 1
+                for k = 2, #candidates do
+                    if candidates[k].score > candidates[best].score then best = k end
+                end
+                kept[#kept + 1] = table.remove(candidates, best)
+            end
+            beams = kept
+        end
+        return beams[1].tokens, beams[1].score, #beams, beams[1]
+    end, { 3, 2, 4, tide.ones(1) }, { 1, 3, 3, tide.ones(1) })
+end)
+
 t.test("non_maximum_suppression", function()
     local function nms(boxes, scores, threshold) --: Tensor, Tensor, float
         local area = (boxes[{ {}, 3 }] - boxes[{ {}, 1 }]) * (boxes[{ {}, 4 }] - boxes[{ {}, 2 }])

@@ -174,7 +174,7 @@ local function host_call(self, fn, arguments)
     self.host_functions[id + 1] = fn
     local values = {}
     for k, v in ipairs(arguments) do
-        values[k] = self:value(v)
+        values[k] = self:leaving_value(v)
     end
     return { self.g:node("prim::HostCall", values, types_given(fn), string.format("id=%d", id)) }
 end

@@ -43,6 +43,8 @@ local function parameter_types(c, where, count, skip, given)
         c.node = not given and note or where.fn
         if not list or rest ~= "" and not string.find(rest, "^%->") and not string.find(rest, "^%-%-") then
             c:fail("a list of types is expected, such as '--: Tensor, int, float[], Tensor?', got '%s'", rest)
+        elseif string.find(table.concat(list), "{", 1, true) then
+            c:fail "a table with names as an input: its type is Dict(str, T)"
         elseif #list > count then
             c:fail("%d types for %d parameters", #list, math.tointeger(count))
         end

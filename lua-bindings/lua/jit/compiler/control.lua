@@ -155,7 +155,7 @@ local function carry(self, list, change)
     end
     before = usable(before or Compiler.NIL)
     self:fill_in(before, self:resolve(now).kind == "value" and self:type_of(now))
-    before = before.kind == "table" and self:resolve(before) or before
+    before = self:opened(before.kind == "table" and self:resolve(before) or before, now)
     self:freeze(before, "this table may be the one that a loop has in its place: write into it before the loop")
     local entry = { object = change.object, key = change.key, like = before.kind == "unset" and now or before, types = {},
         name = change.object.name or type(change.key) == "string" and string.sub(change.key, 2) or nil }
@@ -175,7 +175,7 @@ local function widen(self, entry, v)
     if v.kind == "unset" then
         return false
     end
-    local leaves, wider = self:leaves(v), false
+    local leaves, wider = self:leaves(self:opened(v, entry.like)), false
     if #leaves ~= #self:leaves(entry.like) then
         if entry.like.kind == "const" or v.kind == "const" then -- nil first, a table later
             self:fail("'%s' is nil at first and a table in the loop: begin with a table", entry.name or "a value")
@@ -199,7 +199,7 @@ end
 
 -- The values of the graph that an entry consists of, of its types.
 local function parts_of(self, entry, v, into)
-    local leaves = usable(v).kind == "unset" and {} or self:leaves(v)
+    local leaves = usable(v).kind == "unset" and {} or self:leaves(self:opened(v, entry.like))
     for k, t in ipairs(entry.types) do
         local leaf = leaves[k]
         if t ~= "NoneType" then -- which is known

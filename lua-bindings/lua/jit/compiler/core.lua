@@ -165,27 +165,30 @@ function Compiler.is_dtype(v) return type(v) == "userdata" and getmetatable(v) =
 --- is_tensor(v)
 function Compiler:is_tensor(v) return self:type_of(v) == "Tensor" end
 
--- What a table written in the source is in the graph: a list or a dict where all are of one type, else a tuple.
+-- What a table written in the source is in the graph: a list or a dict where all are of one type, else a tuple, of which
+-- the names are known.
 function Compiler:table_type(v)
     local data = v.data
     local named = #data.order > 0
     if named == (data.n > 0) then
         return nil
     end
-    local parts, same = {}, true
+    local parts, same, one = {}, true, nil
     for k = 1, named and #data.order or data.n do
         local entry = self:resolve(data[named and "." .. data.order[k] or k])
-        if not (named and self.is_nil(entry)) then
-            local t = self:type_of(entry)
-            if not t then
-                return nil
-            end
-            parts[#parts + 1] = named and types.inner(t) or t
-            same = same and parts[#parts] == parts[1]
+        local t = self:type_of(entry)
+        if not t then
+            return nil
+        end
+        parts[k] = t
+        if t ~= "NoneType" or not named then
+            t = named and types.inner(t) or t
+            one = one or t
+            same = same and t == one
         end
     end
     if named then
-        return same and parts[1] and types.dict(parts[1]) or nil
+        return same and one and types.dict(one) or types.record(data.order, parts)
     end
     return same and parts[1] ~= "NoneType" and parts[1] .. "[]" or "(" .. table.concat(parts, ", ") .. ")"
 end
@@ -226,15 +229,15 @@ end
 local function table_value(self, v)
     local t = self:table_type(v)
     if not t then
-        self:fail(#v.data.order > 0 and "a table with names whose entries are of several types is no value of a graph: give them by themselves"
+        self:fail(#v.data.order > 0 and "a table with names that holds functions or modules, or a list part, is no value of a graph"
             or "%s is no value of a graph", v.data.n == 0 and "an empty table, of which nobody knows what it is a list of, "
             .. "(write local t = {} --: Tensor[])" or "this table")
     elseif types.dict_value(t) then
         return dict_value(self, v.data, t)
     end
     local parts = {}
-    for k = 1, v.data.n do
-        parts[k] = self:held(v.data[k])
+    for k = 1, math.max(v.data.n, #v.data.order) do
+        parts[k] = self:held(v.data[v.data.n > 0 and k or "." .. v.data.order[k]])
     end
     return (self.g:node(types.element(t) and "prim::ListConstruct" or "prim::TupleConstruct", parts, { t }))
 end
@@ -242,12 +245,19 @@ end
 --- leaving_value(v): a result of the whole as a value of the graph.
 function Compiler:leaving_value(v)
     v = self:resolve(v)
-    if v.kind ~= "table" or #v.data.order == 0 or v.data.n > 0 or self:table_type(v) then
+    local own = self:type_of(v)
+    if own and types.fields(own) and v.kind == "value" then
+        v = self:untuple(v)
+    elseif own and v.kind ~= "table" and string.find(own, "{", 1, true) then
+        self:fail("%s is no result: give tables with names by themselves", types.words(own))
+    end
+    if v.kind ~= "table" or #v.data.order == 0 or v.data.n > 0 or own and types.dict_value(own) then
         return self:value(v)
     end
     for _, name in ipairs(v.data.order) do
         local t = self:type_of(self:resolve(v.data["." .. name]))
-        if not t or types.element(t) or types.dict_value(t) or types.is_tuple(types.inner(t) or t) then
+        if not t or types.element(t) or types.dict_value(t) or types.is_tuple(types.inner(t) or t)
+            or types.fields(types.inner(t) or t) then
             self:fail("a table with names is a result whose entries are tensors, numbers, booleans and strings: '%s' is %s", name,
                 self:describe(v.data["." .. name]))
         end
@@ -309,9 +319,9 @@ function Compiler:default(t)
         return self.g:constant "NoneType"
     elseif element then
         return (self.g:node("prim::ListConstruct", {}, { t }))
-    elseif types.is_tuple(t) then
+    elseif types.is_tuple(t) or types.fields(t) then
         local parts = {}
-        for k, part in ipairs(types.parts(t)) do
+        for k, part in ipairs(types.is_tuple(t) and types.parts(t) or select(2, types.fields(t))) do
             parts[k] = self:default(part)
         end
         return (self.g:node("prim::TupleConstruct", parts, { t }))
@@ -355,10 +365,11 @@ local function dict_here(self, data, element)
     self:put(data, "list", dict_value(self, data, types.dict(t)))
 end
 
---- fill_in(v, t): an empty table that stands where others are lists or dicts of this type is one.
+--- fill_in(v, t): a table that stands where others are lists or dicts of this type, and may be one, is one.
 function Compiler:fill_in(v, t)
     local entry = t and (types.element(t) or types.dict_value(t))
-    if entry and v.kind == "table" and not v.data.list and v.data.n == 0 and #v.data.order == 0 and not v.data.pack then
+    if entry and v.kind == "table" and not v.data.list and not v.data.pack
+        and (v.data.n == 0 and #v.data.order == 0 or self:table_type(v) == t) then
         self:make_list(v.data, entry, types.dict_value(t) ~= nil)
     end
 end

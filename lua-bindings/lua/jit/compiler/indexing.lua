@@ -29,7 +29,12 @@ end
 
 --- untuple(v): the parts of a tuple of the graph as a table.
 function Compiler:untuple(v)
-    local copy = self:new_table { self.g:node("prim::TupleUnpack", { v }, types.parts(v.type)) }
+    local names, parts = types.fields(v.type)
+    local copy = self:new_table { self.g:node("prim::TupleUnpack", { v }, parts or types.parts(v.type)) }
+    local data = copy.data
+    for k, name in ipairs(names or {}) do
+        data["." .. name], data.order[k], data[k], data.n = data[k], name, nil, 0
+    end
     copy.data.frozen = "this table is an entry that holds values of several types: put another one in its place"
     return copy
 end
@@ -102,7 +107,7 @@ function Compiler:index(v, key)
         return list_entry(self, v, key)
     elseif v.kind == "value" and types.dict_value(t) then
         return dict_entry(self, v, key)
-    elseif v.kind == "value" and types.is_tuple(t) then
+    elseif v.kind == "value" and (types.is_tuple(t) or types.fields(t)) then
         return self:index(self:untuple(v), key)
     elseif t == "str" and key.kind == "const" and type(key.v) == "string" then
         return self:wrap(string[key.v])
@@ -208,6 +213,8 @@ function Compiler:set_index(v, key, value, appends)
         return set_list(self, v, key, value, appends)
     elseif v.kind == "value" and types.dict_value(t) then
         return set_dict(self, v, key, value)
+    elseif v.kind == "value" and (types.is_tuple(t) or types.fields(t)) then
+        return set_table(self, self:untuple(v), key, value) -- which says why not
     elseif v.kind == "host" and type(v.v) == "table" and key.kind == "const" then
         local held = rawget(v.v, key.v)
         if (value.kind == "const" or value.kind == "host") and rawequal(held, value.v) then

@@ -110,14 +110,30 @@ end
 -- A table that became a list is that; what is poison stays so.
 local function open_or_resolved(self, v) return v.kind == "table" and self:resolve(v) or v end
 
+--- opened(v, like): a value of a table with names that is known part by part, where `like` is.
+function Compiler:opened(v, like)
+    if v.kind == "value" and types.fields(v.type) and is_open(like) then
+        return self:untuple(v)
+    end
+    return v
+end
+
 --- merge(a, b, node, name): the value that the node (prim::If with its two blocks) gives a variable.
 function Compiler:merge(a, b, node, name)
     if a == b or self.same_constants(a, b) then
         return a
     end
     a, b = open_or_resolved(self, a), open_or_resolved(self, b)
-    self.g:within(node.blocks[1], function() self:fill_in(a, b.kind == "value" and b.type) end)
-    self.g:within(node.blocks[2], function() self:fill_in(b, a.kind == "value" and a.type) end)
+    local first, second = a, b
+    self.g:within(node.blocks[1], function()
+        self:fill_in(a, b.kind == "value" and b.type)
+        first = self:opened(a, b)
+    end)
+    self.g:within(node.blocks[2], function()
+        self:fill_in(b, a.kind == "value" and a.type)
+        second = self:opened(b, a)
+    end)
+    a, b = first, second
     a, b = open_or_resolved(self, a), open_or_resolved(self, b)
     if a.kind == "poison" or b.kind == "poison" then
         return a.kind == "poison" and a or b

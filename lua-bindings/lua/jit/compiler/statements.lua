@@ -634,7 +634,7 @@ function statements.ForIn(self, statement)
     end
     local v, all = self:resolve(iterated.over), iterated.all
     local t = self:type_of(v)
-    if v.kind == "value" and types.is_tuple(v.type) then
+    if v.kind == "value" and (types.is_tuple(v.type) or types.fields(v.type)) then
         v = self:untuple(v)
     end
     local list = known_pairs(self, v, all)
