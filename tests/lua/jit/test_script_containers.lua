@@ -202,6 +202,19 @@ t.test("a_list_that_begins_anew", function()
     end, { 1 }, { 4 }, { 9 })
 end)
 
+t.test("tensors_of_lists", function()
+    same(function(n, x) --: int, Tensor
+        local numbers, flags, halves = {}, {}, { 0.5 }
+        for k = 1, n do
+            numbers[#numbers + 1] = k
+            flags[#flags + 1] = k > 2
+            halves[#halves + 1] = k / 2
+        end
+        local a, b = x.shape:unpack()
+        return tide.tensor(numbers), tide.tensor(flags), tide.tensor(halves), tide.tensor(numbers, { dtype = tide.float64 }), a * 10 + b
+    end, { 1, tide.ones(2, 3) }, { 4, tide.ones(1, 1) })
+end)
+
 t.test("an_empty_table_of_a_type_that_a_comment_says", function()
     same(function(n, x) --: int, Tensor
         local list = {} --: Tensor[]

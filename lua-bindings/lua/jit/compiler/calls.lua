@@ -12,9 +12,16 @@ local MOST_DEPTH = 60
 
 -- ---- functions of the source ----
 
-local function check_depth(self, fn, name)
+-- The module that a method is called of; nil: no method of one.
+local function module_of(arguments)
+    local v = arguments[1]
+    return v and v.kind == "host" and tide.nn.is_module(v.v) and v.v or nil
+end
+
+-- Methods of modules within others of their kind are no recursion.
+local function check_depth(self, fn, name, module)
     for _, around in ipairs(self.calls) do
-        if around == fn then
+        if around.fn == fn and around.module == module then
             self:fail("'%s' calls itself: a graph holds each call once: write a loop, or leave the function to Lua "
                 .. "(tide.jit.ignore)", name)
         end
@@ -44,7 +51,7 @@ end
 --- run(fn, scope, where, arguments): the body of a function of the source on these arguments; a list of its results.
 function Compiler:run(fn, scope, where, arguments)
     local frame, outer_scope, outer_where, dead = self.frame, self.scope, self.where, self.dead
-    self.calls[#self.calls + 1] = fn
+    self.calls[#self.calls + 1] = { fn = fn, module = module_of(arguments) }
     self.frame = { returned = self:flag "returned", value = self:cell(UNSET, "result") }
     self.where = where
     self:open_scope(scope)
@@ -63,7 +70,7 @@ function Compiler:run(fn, scope, where, arguments)
 end
 
 local function call_source(self, callee, arguments, name)
-    check_depth(self, callee.fn, callee.fn.name or name)
+    check_depth(self, callee.fn, callee.fn.name or name, module_of(arguments))
     return self:run(callee.fn, callee.scope, callee.where, arguments)
 end
 
@@ -308,6 +315,8 @@ function Compiler:invoke(object, name, arguments, node, wanted)
             self:fail("a tensor has no method '%s'", name)
         end
         return self:call_method(name, all, node)
+    elseif object.shape and name == "unpack" then
+        return self.library[table.unpack](self, { object }, node, wanted)
     elseif t and (types.element(t) or types.is_tuple(t)) and object.kind == "value" then
         self:fail("a list has no methods: write table.insert(list, x), #list, list[i]")
     end
