@@ -341,3 +341,19 @@ td_status td_value_copy(td_value v, td_value *out) {
         *out = made;
     return status;
 }
+
+void td_value_set_given(td_value v) {
+    td_box_list *list = td_value_list(v);
+    td_box_dict *dict = td_value_dict(v);
+    const td_box_tuple *tuple = td_value_tuple(v);
+    if (list)
+        list->given = true;
+    for (int k = 0; list && list->entries == TD_ENTRIES_VALUES && k < list->n; k++)
+        td_value_set_given(list->values[k]);
+    if (dict)
+        dict->given = true;
+    for (td_dict_entry *entry = dict ? dict->first : NULL; entry; entry = entry->next)
+        td_value_set_given(entry->value);
+    for (int k = 0; tuple && k < tuple->n; k++)
+        td_value_set_given(tuple->parts[k]);
+}

@@ -133,6 +133,9 @@ td_status td_value_keep(td_value v, td_value *out) TD_MUST_CHECK;
  * copied through and through; tensors are shared. ENOMEM. */
 td_status td_value_copy(td_value v, td_value *out) TD_MUST_CHECK;
 
+/* What a caller gave: no list or dict in it is written from here on. */
+void td_value_set_given(td_value v);
+
 /* The text of a string, borrowed from it or from its box, and its length; NULL: it is none. */
 const char *td_value_text(td_value v, int64_t *length);
 

@@ -101,12 +101,6 @@ static td_value read_whole(lua_State *L, int index, const td_ir_value *input, co
     return v;
 }
 
-/* What lists and dicts hold was given as they were. */
-static void mark_given(td_value v) {
-    if (td_value_list(v))
-        td_value_list(v)->given = true;
-}
-
 /* A list whose entries are kept as values; the box is held by a userdata that is pushed. */
 static td_value read_values(lua_State *L, int index, const td_ir_value *input, const char *name,
                             int k) {
@@ -116,15 +110,14 @@ static td_value read_values(lua_State *L, int index, const td_ir_value *input, c
     luaL_checkstack(L, 8, name);
     td_value *held = push_holder(L, holder_name);
     TIDE_CHECK(L, td_box_list_new(td_entries_of_type(entry.type), held));
-    mark_given(*held);
     for (int j = 0; j < n; j++) {
         lua_rawgeti(L, index, j + 1);
         int top = lua_gettop(L);
         td_value v = read_whole(L, top, &entry, name, k);
         TIDE_CHECK(L, td_list_append(td_value_list(*held), v));
-        mark_given(td_list_entry(td_value_list(*held), j));
         lua_settop(L, top - 1);
     }
+    td_value_set_given(*held);
     return *held;
 }
 
@@ -143,9 +136,9 @@ static td_value read_tuple(lua_State *L, int index, const td_ir_value *input, co
         part.type = input->type->parts[j];
         td_value v = read_whole(L, top, &part, name, k);
         TIDE_CHECK(L, td_value_keep(v, &td_value_tuple(*held)->parts[j]));
-        mark_given(td_value_tuple(*held)->parts[j]);
         lua_settop(L, top - 1);
     }
+    td_value_set_given(*held);
     return *held;
 }
 
@@ -199,7 +192,6 @@ static td_value read_dict(lua_State *L, int index, const td_ir_value *input, con
     luaL_checkstack(L, 12, name);
     td_value *held = push_holder(L, holder_name);
     TIDE_CHECK(L, td_box_dict_new(held));
-    td_value_dict(*held)->given = true;
     const table_key *keys = push_keys(L, index, input, name, k, &n);
     for (int j = 0, top = lua_gettop(L); j < n; j++, lua_settop(L, top)) {
         lua_pushlstring(L, keys[j].text, keys[j].length);
@@ -208,8 +200,8 @@ static td_value read_dict(lua_State *L, int index, const td_ir_value *input, con
         lua_rawget(L, index);
         td_value v = read_whole(L, lua_gettop(L), &entry, name, k);
         TIDE_CHECK(L, td_dict_set(td_value_dict(*held), key, v));
-        mark_given(td_dict_find(td_value_dict(*held), key)->value);
     }
+    td_value_set_given(*held);
     return *held;
 }
 
