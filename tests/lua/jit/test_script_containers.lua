@@ -276,6 +276,123 @@ t.test("what_such_a_list_holds_is_read", function()
     end, "its type is Dict(str, T)")
 end)
 
+-- ---- tables that may be nil ----
+
+t.test("a_table_with_names_or_nil", function()
+    same(function(n) --: int
+    local best
+    for i = 1, n do
+        if i % 3 == 0 then best = { i = i, v = i * 0.5 } end
+        if best and best.i > 5 then break end
+    end
+    local other
+    if n > 1 then other = { a = n, b = n + 1 } end
+    if other then n = n + other.a * other.b end
+    if best then return best.i, best.v, n end
+    return -1, 0.0, n end, { 0 }, { 2 }, { 7 })
+end)
+
+t.test("a_table_that_a_loop_takes_away", function()
+    same(function(n) --: int
+    local open = { from = 0, to = 0.5 }
+    local count = 0
+    for i = 1, n do
+        if open == nil then
+            open = { from = i, to = i + 0.5 }
+        elseif i % 2 == 0 then
+            count = count + open.from
+            open = nil
+        end
+    end
+    return count, open ~= nil end, { 0 }, { 1 }, { 2 }, { 5 })
+end)
+
+t.test("a_list_or_nil", function()
+    same(function(n) --: int
+    local group
+    local total = 0
+    for i = 1, n do
+        if group == nil then group = { i } else group[#group + 1] = i end
+        if #group == 3 then
+            total = total * 10 + group[1] + group[3]
+            group = nil
+        end
+    end
+    return total, group and #group or 0 end, { 0 }, { 2 }, { 7 })
+end)
+
+t.test("a_boolean_or_nil", function()
+    same(function(n) --: int
+        local flag
+        if n > 1 then flag = n > 2 end
+        local either = flag or n > 10
+        if flag then return 1, either end
+        if flag == nil then return 2, either end
+        return 0, flag and n > 1
+    end, { 1 }, { 2 }, { 3 }, { 11 })
+end)
+
+-- ---- tables that are the same one ----
+
+t.test("a_list_in_a_field", function()
+    same(function(n) --: int
+    local r = { list = { 1 }, n = 0 }
+    local l = r.list
+    for i = 1, n do l[#l + 1] = i r.n = r.n + 1 end
+    r.list[1] = 9
+    return #r.list, l[1], r.n end, { 4 })
+end)
+
+t.test("a_field_that_a_branch_sets_anew", function()
+    same(function(n) --: int
+    local r = { list = { 1 } }
+    local old = r.list
+    if n > 2 then r.list = { 5, 6 } end
+    r.list[1] = 7
+    return #r.list, r.list[1], old[1] end, { 1 }, { 3 })
+end)
+
+t.test("tables_that_change_places", function()
+    same(function(n) --: int
+    local a, b = { 1 }, { 2 }
+    for i = 1, n do
+        a, b = b, a
+        a[1] = a[1] + 10
+    end
+    return a[1], b[1] end, { 1 }, { 2 }, { 3 })
+end)
+
+t.test("a_table_by_names_under_two_names", function()
+    same(function(k, n) --: str, int
+    local d = { a = 1 }
+    local e = d
+    d[k] = n
+    e.z = 5
+    return d.z, e[k], d.a, e == d end, { "a", 3 }, { "q", 4 })
+end)
+
+t.test("tables_by_names_in_lists_by_names", function()
+    same(function(ks) --: str[]
+    local top = {} --: Dict(str, Dict(str, int)[])
+    for i, k in ipairs(ks) do
+        if not top[k] then top[k] = {} --: Dict(str, int)[]
+        end
+        local l = top[k]
+        l[#l + 1] = { at = i, size = #k }
+    end
+    local s = 0
+    for k, l in pairs(top) do for _, d in ipairs(l) do s = s + d.at * d.size end end
+    return s end, { { "a", "bb", "a" } })
+end)
+
+t.test("a_list_made_in_a_mode", function()
+    same(function(x, n) --: Tensor, int
+    local l
+    do local _ <close> = tide.no_grad() l = { x } end
+    for i = 1, n do l[#l + 1] = x * i end
+    return tide.stack(l) end, { tide.ones(2), 3 })
+end)
+
 -- ---- strings ----
 
 t.test("methods_of_strings", function()

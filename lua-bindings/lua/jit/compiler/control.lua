@@ -145,6 +145,8 @@ end
 -- What nobody can read is as if it were not there.
 local function usable(v) return v.kind == "poison" and Compiler.UNSET or v end
 
+local function is_table(v) return v.kind == "table" and not v.data.list and not v.data.pack end
+
 -- A variable that changes in a loop: a place for each of the values that it consists of.
 local function carry(self, list, change)
     local before, now = change.before, change.now
@@ -156,6 +158,9 @@ local function carry(self, list, change)
     before = usable(before or Compiler.NIL)
     self:fill_in(before, self:resolve(now).kind == "value" and self:type_of(now))
     before = self:opened(before.kind == "table" and self:resolve(before) or before, now)
+    if is_table(before) and self.is_nil(now) then
+        before = Compiler.NIL
+    end
     self:freeze(before, "this table may be the one that a loop has in its place: write into it before the loop")
     local entry = { object = change.object, key = change.key, like = before.kind == "unset" and now or before, types = {},
         name = change.object.name or type(change.key) == "string" and string.sub(change.key, 2) or nil }

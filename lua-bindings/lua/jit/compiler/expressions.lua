@@ -368,7 +368,7 @@ function Compiler:condition_of(v)
     elseif v.type == "Scalar" and v.from_item then
         self:fail "the element of a tensor is a number, which is true in Lua, or a boolean: compare it, x:item() ~= 0"
     elseif v.type == "bool?" then
-        self:fail "a boolean or nil: compare it with nil before"
+        return self:choose(self:equals(v, NIL, true), function() return self:unwrap(v) end, function() return FALSE end)
     elseif types.inner(v.type) then
         return self.g:node("aten::__isnot__", { v, self.g:constant "NoneType" }, { "bool" })
     end
@@ -442,7 +442,7 @@ function expressions.And(self, e)
         return self:expression(e.right)
     end, function()
         self:suppose(e.left, false)
-        return left.type == "bool" and FALSE or NIL
+        return left.type == "bool" and FALSE or left.type == "bool?" and left or NIL
     end)
 end
 

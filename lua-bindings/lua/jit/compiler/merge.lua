@@ -110,10 +110,13 @@ end
 -- A table that became a list is that; what is poison stays so.
 local function open_or_resolved(self, v) return v.kind == "table" and self:resolve(v) or v end
 
---- opened(v, like): a value of a table with names that is known part by part, where `like` is.
+--- opened(v, like): a value of a table with names is known part by part where `like` is, and a table is a value where `like`
+--- is one, or nil.
 function Compiler:opened(v, like)
     if v.kind == "value" and types.fields(v.type) and is_open(like) then
         return self:untuple(v)
+    elseif is_open(v) and not v.data.pack and (like.kind == "value" or self.is_nil(like)) and self:type_of(v) then
+        return self:held(v)
     end
     return v
 end
@@ -159,7 +162,7 @@ function Compiler:merge(a, b, node, name)
         return copy
     elseif a.kind == "host" and b.kind == "host" and a.v == b.v then
         return a
-    elseif is_open(a) and #a.data.order > 0 or is_open(b) and #b.data.order > 0 then
+    elseif is_open(a) and #a.data.order > 0 and b.kind == "table" or is_open(b) and #b.data.order > 0 and a.kind == "table" then
         return poison("'%s' is a table of other names in each branch", name or "the value")
     end
     return merge_values(self, self:resolve(a), self:resolve(b), node, name)
