@@ -8,8 +8,12 @@
 #include "engine/autograd/function.h"
 #include "engine/core/memory.h"
 #include "engine/ops/language/expression.h"
+#include "engine/script/gradient_flat.h"
+#include "engine/script/gradient_sizes.h"
 #include "engine/script/gradient_split.h"
+#include "engine/script/passes/alias.h"
 #include "engine/script/passes/passes.h"
+#include "engine/script/scalars.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -22,10 +26,11 @@ typedef struct variant {
     struct variant *next;
     td_script *script; /* NULL: no gradient comes out */
     bool recorded;
-    bool strict;  /* reads strides: gradients come in row-major, as their stand-ins did */
-    bool *comes;  /* by result of the node */
-    bool *wanted; /* by input of the node; those of which there is one, which is 0 otherwise */
-    bool *gives;  /* likewise: an output of the script */
+    bool strict;     /* reads strides: gradients come in row-major, as their stand-ins did */
+    bool *comes;     /* by result of the node */
+    bool *wanted;    /* by input of the node; those of which there is one, which is 0 otherwise */
+    bool *gives;     /* likewise: an output of the script */
+    td_sized *sized; /* its numbers are for all sizes; the gradient's own, or owned; NULL: none */
 } variant;
 
 /* What an output is. */
@@ -39,7 +44,12 @@ struct td_gradient {
     td_script *whole;   /* as it was given */
     td_script *forward; /* gives the outputs, then what is kept and was made */
     int ninputs, noutputs, ncaptured, nkept, nmade, nresults;
+    int nlayout, *layout; /* how the inputs stand in the script's (gradient_flat.h) */
+    int *layout_out;      /* likewise for the outputs; of either NULL: each is one */
     td_value *inputs;     /* numbers, and stand-ins of tensors, which are owned */
+    td_modes modes;       /* of the call that it was derived for, whose casts are in the graph */
+    td_varying *varying;  /* sizes of the inputs that vary; NULL: none, and `sized` is NULL, too */
+    td_sized *sized;
     bool *wanted;         /* by input */
     td_tensor **captured; /* owned */
     output *outputs;
@@ -50,6 +60,12 @@ struct td_gradient {
     variant *variants;
     int nvariants;
 };
+
+/* One call, behind its node. */
+typedef struct node_call {
+    td_gradient *gradient; /* a reference */
+    int64_t sizes[];       /* that vary */
+} node_call;
 
 static td_status no_memory(void) {
     return td_fail(TD_ENOMEM, "out of memory for a gradient");
@@ -62,15 +78,23 @@ static void *alloc(int n, size_t size) {
 /* ---- graphs to scripts ---- */
 
 static td_status make_script(td_ir_graph *g, bool recorded, td_script **out) {
-    td_status status = recorded ? TD_OK : td_passes_run(g, NULL, NULL);
+    td_passes_options options = {0};
+    td_status status = td_passes_switch(&options, "types", false); /* all of them are known */
+    g->fits = true;
+    td_modes before = td_set_modes((td_modes){0}); /* casts are calls */
+    if (status == TD_OK && !recorded)
+        status = td_passes_run(g, &options, NULL);
+    td_set_modes(before);
     return status ? status : td_script_new(g, out);
 }
 
 /* ---- variants ---- */
 
-static void free_variant(variant *v) {
+static void free_variant(const td_gradient *d, variant *v) {
     if (!v)
         return;
+    if (v->sized != d->sized)
+        td_sized_free(v->sized);
     td_script_release(v->script);
     td_free(v->comes);
     td_free(v->wanted);
@@ -89,7 +113,7 @@ static variant *new_variant(const td_gradient *d, const bool *comes, const bool 
     v->wanted = alloc(n, sizeof *v->wanted);
     v->gives = alloc(n, sizeof *v->gives);
     if (!v->comes || !v->wanted || !v->gives) {
-        free_variant(v);
+        free_variant(d, v);
         return NULL;
     }
     memcpy(v->comes, comes, (size_t)d->nresults);
@@ -124,34 +148,101 @@ static td_status fill_variant(const td_gradient *d, td_joint *joint, variant *v)
     return status;
 }
 
-/* Derive backward for another choice than the usual one. */
-static td_status derive(const td_gradient *d, const bool *comes, const bool *wanted, bool recorded,
-                        variant **out) {
-    td_joint joint = {0};
-    variant *v = new_variant(d, comes, wanted, recorded);
-    int *ends = alloc(d->nresults, sizeof *ends);
+/* The graph and its gradient as `request` says, for the sizes given. */
+static td_status record_at(const td_gradient *d, const int64_t *sizes, td_joint_request request,
+                           td_joint *joint) {
+    td_value *inputs = alloc(d->ninputs, sizeof *inputs);
+    td_status status = inputs ? TD_OK : no_memory();
+    if (status == TD_OK && d->varying)
+        status = td_varying_inputs(d->varying, d->inputs, sizes, inputs);
+    request.inputs = d->varying ? inputs : d->inputs;
+    request.ninputs = d->ninputs;
+    request.layout = d->layout;
+    if (status == TD_OK)
+        status = td_joint_record(&request, joint);
+    for (int k = 0; k < d->ninputs && d->varying && inputs; k++)
+        td_release(td_arg_tensor(inputs[k]));
+    td_free(inputs);
+    return status;
+}
+
+/* One joint graph for all sizes. */
+static td_status record_sized(const td_gradient *d, td_joint_request request, td_sized **out) {
+    td_joint joints[TD_SIZES_POINTS] = {{0}};
+    td_status status = TD_OK;
+    for (int p = 0; p < TD_SIZES_POINTS && status == TD_OK; p++) {
+        int64_t sizes[TD_SIZES_MOST];
+        for (int k = 0; k < d->varying->n; k++)
+            sizes[k] = d->varying->seen[k][p];
+        status = record_at(d, sizes, request, &joints[p]);
+        request.ncaptured = joints[0].ncaptured;
+        request.captured = joints[0].captured;
+    }
+    if (status == TD_OK)
+        return td_sized_new(d->varying, joints, out);
+    for (int p = 0; p < TD_SIZES_POINTS; p++)
+        td_joint_clear(&joints[p]);
+    return status;
+}
+
+/* What backward is to be recorded for; `ends` has room for all results. */
+static td_joint_request request_of(const td_gradient *d, const bool *comes, bool recorded,
+                                   int *ends) {
     td_joint_request request = {.script = d->whole,
-                                .inputs = d->inputs,
                                 .wanted = d->wanted,
                                 .ncaptured = d->ncaptured,
                                 .captured = d->captured,
                                 .ends = ends,
-                                .recorded = recorded};
-    td_status status = v && ends ? TD_OK : no_memory();
-    for (int k = 0; k < d->nresults && status == TD_OK; k++)
+                                .recorded = recorded,
+                                .cast = &d->modes};
+    for (int k = 0; k < d->nresults; k++)
         if (comes[k])
             ends[request.nends++] = d->results[k];
+    return request;
+}
+
+static td_status fill_from(const td_gradient *d, td_joint *joint, variant *v) {
+    if (joint->ncaptured != d->ncaptured)
+        return td_fail(TD_EINTERNAL, "a graph holds other tensors than it did");
+    return fill_variant(d, joint, v);
+}
+
+/* Derive backward for another choice than the usual one: for all sizes, or for these where that
+ * can't be. */
+static td_status derive(const td_gradient *d, const bool *comes, const bool *wanted, bool recorded,
+                        const int64_t *sizes, bool all_sizes, variant **out) {
+    td_joint joint = {0};
+    variant *v = new_variant(d, comes, wanted, recorded);
+    int *ends = alloc(d->nresults, sizeof *ends);
+    td_status status = v && ends ? TD_OK : no_memory();
+    if (status == TD_OK) {
+        td_joint_request request = request_of(d, comes, recorded, ends);
+        status =
+            all_sizes ? record_sized(d, request, &v->sized) : record_at(d, sizes, request, &joint);
+    }
     if (status == TD_OK)
-        status = td_joint_record(&request, &joint);
-    if (status == TD_OK && joint.ncaptured != d->ncaptured)
-        status = td_fail(TD_EINTERNAL, "a graph holds other tensors than it did");
-    if (status == TD_OK)
-        status = fill_variant(d, &joint, v);
+        status = fill_from(d, all_sizes ? td_sized_joint(v->sized) : &joint, v);
     td_joint_clear(&joint);
     td_free(ends);
     if (status)
-        free_variant(v);
+        free_variant(d, v);
     *out = status ? NULL : v;
+    return status;
+}
+
+/* Is a variant right for these sizes? It is looked at where they are new. */
+static td_status check_variant(const td_gradient *d, const variant *v, const int64_t *sizes) {
+    td_joint joint = {0};
+    if (!v->sized || v->sized == d->sized || td_sized_knows(v->sized, sizes))
+        return TD_OK;
+    int *ends = alloc(d->nresults, sizeof *ends);
+    td_status status = ends ? TD_OK : no_memory();
+    if (status == TD_OK)
+        status = record_at(d, sizes, request_of(d, v->comes, v->recorded, ends), &joint);
+    if (status == TD_OK)
+        status = td_sized_learn(v->sized, sizes, &joint);
+    td_joint_clear(&joint);
+    td_free(ends);
     return status;
 }
 
@@ -166,27 +257,41 @@ static variant *find_variant(td_gradient *d, const bool *comes, const bool *want
     return v;
 }
 
-/* It stays as long as the gradient, unless there are too many: then *own is to be freed. */
-static td_status get_variant(td_gradient *d, const bool *comes, const bool *wanted, variant **out,
-                             variant **own) {
-    bool recorded = td_is_recording();
-    *own = NULL;
-    *out = find_variant(d, comes, wanted, recorded);
-    if (*out)
-        return TD_OK;
-    td_status status = derive(d, comes, wanted, recorded, out);
-    if (status)
-        return status;
+/* Into the list, unless that is full: then *own is to be freed. */
+static void add_variant(td_gradient *d, variant *v, variant **own) {
     pthread_mutex_lock(&d->lock);
     if (d->nvariants < MOST_VARIANTS) {
-        (*out)->next = d->variants;
-        d->variants = *out;
+        v->next = d->variants;
+        d->variants = v;
         d->nvariants++;
     } else {
-        *own = *out;
+        *own = v;
     }
     pthread_mutex_unlock(&d->lock);
-    return TD_OK;
+}
+
+/* It stays as long as the gradient, or *own is to be freed: where there are too many, or where it
+ * is for these sizes alone. */
+static td_status get_variant(td_gradient *d, const bool *comes, const bool *wanted,
+                             const int64_t *sizes, variant **out, variant **own) {
+    bool recorded = td_is_recording(), sized = d->varying != NULL;
+    *own = NULL;
+    *out = find_variant(d, comes, wanted, recorded);
+    if (*out && check_variant(d, *out, sizes) == TD_OK)
+        return TD_OK;
+    bool again = *out != NULL; /* and it is not for these sizes */
+    td_status status = again ? TD_EVALUE : derive(d, comes, wanted, recorded, sizes, sized, out);
+    if (status == TD_OK && check_variant(d, *out, sizes) == TD_OK) {
+        add_variant(d, *out, own);
+        return TD_OK;
+    }
+    if (status == TD_OK)
+        free_variant(d, *out);
+    if (!sized)
+        return status;
+    status = derive(d, comes, wanted, recorded, sizes, false, own);
+    *out = *own;
+    return status;
 }
 
 /* ---- backward ---- */
@@ -215,15 +320,30 @@ static td_status fill_inputs(const td_gradient *d, const variant *v, td_function
     return status;
 }
 
+/* The numbers that a script takes besides, behind its other inputs; *room is the caller's to free.
+ */
+static td_status fill_numbers(const td_sized *sized, const int64_t *sizes, int64_t **room,
+                              td_value *inputs) {
+    *room = sized ? alloc(td_sized_room(sized), sizeof **room) : NULL;
+    if (sized && !*room)
+        return no_memory();
+    return !sized || td_sized_numbers(sized, sizes, *room, inputs)
+               ? TD_OK
+               : td_fail(TD_EINTERNAL, "a gradient is not for these sizes");
+}
+
 static td_status run_variant(const td_gradient *d, const variant *v, td_function *f,
-                             td_tensor *const *gout, td_tensor **in) {
+                             const int64_t *sizes, td_tensor *const *gout, td_tensor **in) {
     const td_ir_block *block = td_script_graph(v->script)->block;
     td_value *inputs = alloc(block->ninputs, sizeof *inputs);
     td_value *outputs = alloc(block->noutputs, sizeof *outputs);
+    int64_t *room = NULL;
     td_status status = inputs && outputs ? TD_OK : no_memory();
-    int n = 0;
+    int n = 0, nnumbers = v->sized ? td_sized_joint(v->sized)->nnumbers : 0;
     if (status == TD_OK)
         status = fill_inputs(d, v, f, gout, inputs);
+    if (status == TD_OK)
+        status = fill_numbers(v->sized, sizes, &room, inputs + block->ninputs - nnumbers);
     if (status == TD_OK)
         status = td_script_run(v->script, inputs, outputs);
     for (int k = 0; k < d->ninputs + d->ncaptured && status == TD_OK; k++)
@@ -231,13 +351,15 @@ static td_status run_variant(const td_gradient *d, const variant *v, td_function
             in[k] = outputs[n++].tensor;
     for (int k = 0; k < block->ninputs && inputs; k++)
         td_release(td_arg_tensor(inputs[k]));
+    td_free(room);
     td_free(inputs);
     td_free(outputs);
     return status;
 }
 
 static td_status backward(td_function *f, void *data, td_tensor *const *gout, td_tensor **in) {
-    td_gradient *d = data;
+    const node_call *made = data;
+    td_gradient *d = made->gradient;
     variant *v = NULL, *own = NULL;
     int n = d->ninputs + d->ncaptured;
     bool *comes = alloc(d->nresults, sizeof *comes), *wanted = alloc(n, sizeof *wanted);
@@ -247,28 +369,29 @@ static td_status backward(td_function *f, void *data, td_tensor *const *gout, td
     for (int k = 0; k < n && status == TD_OK; k++)
         wanted[k] = td_function_wants(f, k);
     if (status == TD_OK)
-        status = get_variant(d, comes, wanted, &v, &own);
+        status = get_variant(d, comes, wanted, made->sizes, &v, &own);
     if (status == TD_OK && v->script)
-        status = run_variant(d, v, f, gout, in);
-    free_variant(own);
+        status = run_variant(d, v, f, made->sizes, gout, in);
+    free_variant(d, own);
     td_free(comes);
     td_free(wanted);
     return status;
 }
 
 static void destroy(void *data) {
-    td_gradient_release(data);
+    node_call *made = data;
+    td_gradient_release(made->gradient);
+    td_free(made);
 }
 
 static const td_function_class node_class = {"ScriptFunctionBackward", backward, destroy};
 
 /* ---- birth and death ---- */
 
+/* But for sizes. */
 static bool is_like(const td_tensor *x, const td_tensor *like) {
     return x->dtype == like->dtype && x->layout == TD_STRIDED &&
-           td_device_same(td_tensor_device(x), td_device_real(td_tensor_device(like))) &&
-           td_tensor_same_shape(x, like) &&
-           !memcmp(x->strides, like->strides, sizeof *x->strides * x->ndim);
+           td_device_same(td_tensor_device(x), td_device_real(td_tensor_device(like)));
 }
 
 static td_status stand_in(const td_tensor *x, td_tensor **out) {
@@ -291,9 +414,9 @@ static td_status copy_inputs(td_gradient *d, const td_value *inputs) {
     for (int k = 0; k < d->ninputs; k++) {
         td_tensor *made;
         if (inputs[k].kind > TD_KIND_FLOATS || !(plain >> inputs[k].kind & 1))
-            return td_fail(TD_EVALUE, "input %d is a list", k + 1);
+            return td_fail(TD_EVALUE, "an input is no tensor, number, list or tuple");
         if (inputs[k].from_one)
-            return td_fail(TD_EVALUE, "input %d has indices that count from 1", k + 1);
+            return td_fail(TD_EVALUE, "an input has indices that count from 1");
         d->inputs[k] = inputs[k];
         if (inputs[k].kind != TD_KIND_TENSOR)
             continue;
@@ -366,6 +489,13 @@ static td_status take_apart(td_gradient *d, td_joint *joint) {
     d->captured = alloc(joint->ncaptured, sizeof *d->captured);
     if (!d->captured)
         return no_memory();
+    d->noutputs = joint->noutputs;
+    if (joint->layout) {
+        d->layout_out = alloc(joint->nlayout, sizeof *d->layout_out);
+        if (!d->layout_out)
+            return no_memory();
+        memcpy(d->layout_out, joint->layout, sizeof *d->layout_out * (size_t)joint->nlayout);
+    }
     d->ncaptured = joint->ncaptured;
     for (int k = 0; k < d->ncaptured; k++)
         d->captured[k] = td_retain(joint->captured[k]);
@@ -386,6 +516,7 @@ static td_status take_apart(td_gradient *d, td_joint *joint) {
     d->variants = new_variant(d, comes, wanted, false);
     if (!d->variants)
         TD_TRY(no_memory());
+    d->variants->sized = d->sized;
     d->nvariants = 1;
     TD_TRY(fill_variant(d, joint, d->variants));
 done:
@@ -412,36 +543,148 @@ static td_status check_kinds(const td_ir_block *block) {
     return status;
 }
 
-td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **out) {
-    const td_ir_block *block = td_script_graph(s)->block;
-    td_joint joint = {0};
-    td_status status = TD_OK;
-    *out = NULL;
+/* Does it write a list that may have come in? Of the graphs that it calls any list may have. */
+static bool writes_lists(const td_alias_info *a, const td_ir_block *block) {
+    for (const td_ir_node *node = block->first; node; node = node->next) {
+        if (node->kind == TD_IR_SCALAR && node->scalar->acts == TD_SCALAR_WRITES &&
+            (!a || td_alias_comes_in(a, node->inputs[0])))
+            return true;
+        if (node->subgraph && node->subgraph != block->graph &&
+            writes_lists(NULL, node->subgraph->block))
+            return true;
+        for (int b = 0; b < node->nblocks; b++)
+            if (writes_lists(a, node->blocks[b]))
+                return true;
+    }
+    return false;
+}
+
+/* A list that comes in must be the same behind the call. */
+static td_status check_lists(const td_ir_graph *g) {
+    td_alias_info *a;
+    td_status status = td_alias_new(g, &a);
+    if (status == TD_OK && writes_lists(a, g->block))
+        status = td_fail(TD_EVALUE, "the graph may write a list that comes in");
+    td_alias_free(a);
+    return status;
+}
+
+/* Without its parts, for so many inputs that stand so; NULL: out of memory. */
+static td_gradient *new_gradient(td_script *s, int ninputs, int nlayout, const int *layout) {
     td_gradient *d = td_calloc(1, sizeof *d);
     if (!d)
-        return no_memory();
+        return NULL;
     atomic_init(&d->refs, 1);
     pthread_mutex_init(&d->lock, NULL);
     d->whole = td_script_retain(s);
-    d->ninputs = block->ninputs;
-    d->noutputs = block->noutputs;
+    d->modes = td_get_modes();
+    d->ninputs = ninputs;
+    d->nlayout = nlayout;
     d->inputs = alloc(d->ninputs, sizeof *d->inputs);
     d->wanted = alloc(d->ninputs, sizeof *d->wanted);
-    if (!d->inputs || !d->wanted)
-        TD_TRY(no_memory());
-    TD_TRY(check_kinds(block));
-    TD_TRY(copy_inputs(d, inputs));
-    td_joint_request request = {.script = s, .inputs = inputs, .wanted = d->wanted, .nends = -1};
-    TD_TRY(td_joint_record(&request, &joint));
-    TD_TRY(check_shared(&joint, inputs));
-    if (!joint.nends)
-        TD_TRY(td_fail(TD_EVALUE, "no output has a gradient"));
-    TD_TRY(take_apart(d, &joint));
-    *out = d;
-done:
+    d->layout = layout ? alloc(nlayout, sizeof *d->layout) : NULL;
+    if (d->layout)
+        memcpy(d->layout, layout, sizeof *layout * (size_t)nlayout);
+    if (d->inputs && d->wanted && !d->layout == !layout)
+        return d;
+    td_gradient_release(d);
+    return NULL;
+}
+
+static td_joint_request usual_request(const td_gradient *d) {
+    return (td_joint_request){.script = d->whole,
+                              .wanted = d->wanted,
+                              .ninputs = d->ninputs,
+                              .layout = d->layout,
+                              .nends = -1,
+                              .cast = &d->modes};
+}
+
+static td_status fill_gradient(td_gradient *d, td_joint *joint, const td_value *inputs) {
+    td_status status = check_shared(joint, inputs);
+    if (status == TD_OK && !joint->nends)
+        status = td_fail(TD_EVALUE, "no output has a gradient");
+    return status ? status : take_apart(d, joint);
+}
+
+static td_status derive_new(td_gradient *d, const td_value *inputs) {
+    td_joint joint = {0};
+    td_joint_request request = usual_request(d);
+    td_status status = check_kinds(td_script_graph(d->whole)->block);
+    if (status == TD_OK && d->layout)
+        status = check_lists(td_script_graph(d->whole));
+    if (status == TD_OK)
+        status = copy_inputs(d, inputs);
+    request.inputs = inputs;
+    if (status == TD_OK)
+        status = td_joint_record(&request, &joint);
+    if (status == TD_OK)
+        status = fill_gradient(d, &joint, inputs);
     td_joint_clear(&joint);
+    return status;
+}
+
+td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **out) {
+    td_flat flat;
+    td_gradient *d = NULL;
+    td_status status = td_flat_begin(td_script_graph(s)->block->ninputs, inputs, &flat);
+    *out = NULL;
+    if (status == TD_OK && !(d = new_gradient(s, flat.n, flat.nlayout, flat.layout)))
+        status = no_memory();
+    if (status == TD_OK)
+        status = derive_new(d, flat.values);
+    td_flat_end(&flat);
     if (status)
         td_gradient_release(d);
+    else
+        *out = d;
+    return status;
+}
+
+/* ---- for all sizes ---- */
+
+static bool fits_modes(const td_gradient *d);
+static bool fits_numbers(const td_gradient *d, const td_value *inputs);
+
+static td_status copy_from(td_gradient *d, const td_gradient *like, const td_value *inputs) {
+    if (like->varying || !fits_modes(like) || !fits_numbers(like, inputs))
+        return td_fail(TD_ETYPE, "more than sizes varies");
+    for (int k = 0; k < d->ninputs; k++) {
+        td_tensor *x = td_arg_tensor(like->inputs[k]);
+        d->inputs[k] = like->inputs[k];
+        d->wanted[k] = like->wanted[k];
+        if (x)
+            td_retain(x);
+    }
+    return td_varying_new(d->ninputs, like->inputs, inputs, &d->varying);
+}
+
+/* The inputs of a call in a row, where they stand as d's do. */
+static bool take_inputs(const td_gradient *d, const td_value *inputs, td_flat *flat) {
+    if (td_flat_begin(td_script_graph(d->whole)->block->ninputs, inputs, flat) == TD_OK &&
+        td_flat_alike(d->nlayout, d->layout, flat))
+        return true;
+    td_flat_end(flat);
+    return false;
+}
+
+td_status td_gradient_for_sizes(const td_gradient *like, const td_value *inputs,
+                                td_gradient **out) {
+    td_flat flat;
+    *out = NULL;
+    if (!take_inputs(like, inputs, &flat))
+        return td_fail(TD_ETYPE, "more than sizes varies");
+    td_gradient *d = new_gradient(like->whole, like->ninputs, like->nlayout, like->layout);
+    td_status status = d ? copy_from(d, like, flat.values) : no_memory();
+    if (status == TD_OK)
+        status = record_sized(d, usual_request(d), &d->sized);
+    if (status == TD_OK)
+        status = fill_gradient(d, td_sized_joint(d->sized), flat.values);
+    td_flat_end(&flat);
+    if (status)
+        td_gradient_release(d);
+    else
+        *out = d;
     return status;
 }
 
@@ -456,7 +699,7 @@ void td_gradient_release(td_gradient *d) {
         return;
     for (variant *v = d->variants, *next; v; v = next) {
         next = v->next;
-        free_variant(v);
+        free_variant(d, v);
     }
     for (int k = 0; k < d->ninputs && d->inputs; k++)
         td_release(td_arg_tensor(d->inputs[k]));
@@ -464,6 +707,10 @@ void td_gradient_release(td_gradient *d) {
         td_release(d->captured[k]);
     td_script_release(d->whole);
     td_script_release(d->forward);
+    td_varying_free(d->varying);
+    td_sized_free(d->sized);
+    td_free(d->layout);
+    td_free(d->layout_out);
     td_free(d->inputs);
     td_free(d->wanted);
     td_free(d->captured);
@@ -484,9 +731,8 @@ static bool same_number(td_value a, td_value b) {
     return a.kind == b.kind && td_value_equal(a, b);
 }
 
-bool td_gradient_fits(const td_gradient *d, const td_value *inputs) {
-    if (!td_is_recording() || td_modes_current.casting || td_modes_current.dispatcher)
-        return false;
+/* All but sizes. */
+static bool fits_numbers(const td_gradient *d, const td_value *inputs) {
     for (int k = 0; k < d->ninputs; k++) {
         const td_tensor *x = td_arg_tensor(inputs[k]), *like = td_arg_tensor(d->inputs[k]);
         if (inputs[k].from_one)
@@ -499,6 +745,64 @@ bool td_gradient_fits(const td_gradient *d, const td_value *inputs) {
         if (!td_is_followed(d->captured[k]))
             return false;
     return true;
+}
+
+/* Sizes, too; those that vary are read. */
+static bool fits_sizes(const td_gradient *d, const td_value *inputs, int64_t *sizes) {
+    memset(sizes, 0, sizeof *sizes * TD_SIZES_MOST);
+    for (int k = 0; k < d->ninputs; k++) {
+        const td_tensor *x = td_arg_tensor(inputs[k]), *like = td_arg_tensor(d->inputs[k]);
+        if (x && d->varying
+                ? !td_varying_takes(d->varying, k, x, like, sizes)
+                : x && (!td_tensor_same_shape(x, like) ||
+                        memcmp(x->strides, like->strides, sizeof *x->strides * x->ndim)))
+            return false;
+    }
+    return true;
+}
+
+static bool fits_modes(const td_gradient *d) {
+    const td_modes *now = &td_modes_current, *then = &d->modes;
+    return td_is_recording() && !now->dispatcher && now->casting == then->casting &&
+           (!now->casting ||
+            (now->uncached == then->uncached && !memcmp(now->cast, then->cast, sizeof now->cast)));
+}
+
+bool td_gradient_fits(const td_gradient *d, const td_value *inputs) {
+    int64_t sizes[TD_SIZES_MOST];
+    td_flat flat;
+    if (!fits_modes(d) || !take_inputs(d, inputs, &flat))
+        return false;
+    bool fits = fits_numbers(d, flat.values) && fits_sizes(d, flat.values, sizes) &&
+                (!d->sized || td_sized_knows(d->sized, sizes));
+    td_flat_end(&flat);
+    return fits;
+}
+
+static td_status learn(const td_gradient *d, const td_value *inputs, bool *learned) {
+    int64_t sizes[TD_SIZES_MOST];
+    td_joint joint = {0};
+    if (!fits_numbers(d, inputs) || !fits_sizes(d, inputs, sizes))
+        return TD_OK;
+    td_joint_request request = usual_request(d);
+    request.ncaptured = d->ncaptured;
+    request.captured = d->captured;
+    td_status status = record_at(d, sizes, request, &joint);
+    if (status == TD_OK)
+        status = td_sized_learn(d->sized, sizes, &joint);
+    td_joint_clear(&joint);
+    *learned = status == TD_OK;
+    return status == TD_EVALUE ? TD_OK : status;
+}
+
+td_status td_gradient_learn(td_gradient *d, const td_value *inputs, bool *learned) {
+    td_flat flat;
+    *learned = false;
+    if (!d->sized || !fits_modes(d) || !take_inputs(d, inputs, &flat))
+        return TD_OK;
+    td_status status = learn(d, flat.values, learned);
+    td_flat_end(&flat);
+    return status;
 }
 
 /* Room for a call. */
@@ -528,12 +832,48 @@ static void drop_room(const td_gradient *d, room *r) {
     td_free(r->results);
 }
 
-/* No call within is recorded. */
+/* No call within is recorded or cast: casts are calls of the graph. */
 static td_status run_forward(const td_gradient *d, const td_value *inputs, td_value *given) {
-    bool before = td_set_grad_enabled(false);
+    td_modes before = td_get_modes(), modes = before;
+    modes.grad_disabled = true;
+    modes.casting = false;
+    td_set_modes(modes);
     td_status status = td_script_run(d->forward, inputs, given);
-    td_set_grad_enabled(before);
+    td_set_modes(before);
     return status;
+}
+
+/* The same with the numbers that follow from the sizes. */
+static td_status run_forward_sized(const td_gradient *d, const int64_t *sizes,
+                                   const td_value *inputs, td_value *given) {
+    int64_t *lists = NULL;
+    int nnumbers = td_sized_joint(d->sized)->nnumbers;
+    td_value *all = alloc(d->ninputs + nnumbers, sizeof *all);
+    td_status status = all ? TD_OK : no_memory();
+    for (int k = 0; k < d->ninputs && all; k++)
+        all[k] = inputs[k];
+    if (status == TD_OK)
+        status = fill_numbers(d->sized, sizes, &lists, all + d->ninputs);
+    if (status == TD_OK)
+        status = run_forward(d, all, given);
+    td_free(lists);
+    td_free(all);
+    return status;
+}
+
+/* What goes behind the node of a call; NULL: out of memory. */
+static node_call *new_call(td_gradient *d, const td_value *inputs) {
+    int64_t sizes[TD_SIZES_MOST];
+    size_t bytes = d->varying ? sizeof sizes : 0;
+    node_call *made = td_malloc(sizeof *made + bytes);
+    if (!made)
+        return NULL;
+    made->gradient = td_gradient_retain(d);
+    if (bytes) {
+        (void)fits_sizes(d, inputs, sizes);
+        memcpy(made->sizes, sizes, bytes);
+    }
+    return made;
 }
 
 static td_status save(const td_gradient *d, td_function *f, const td_value *inputs, room *r) {
@@ -563,23 +903,27 @@ static void fill_outputs(const td_gradient *d, const td_value *inputs, room *r, 
     }
 }
 
-td_status td_gradient_call(td_gradient *d, const td_value *inputs, td_value *outputs) {
+/* With inputs and outputs in a row. */
+static td_status call_flat(td_gradient *d, const td_value *inputs, td_value *outputs) {
     room r = {0};
     td_function *f = NULL;
     for (int k = 0; k < d->noutputs; k++)
         outputs[k] = TD_NIL;
     td_status status = make_room(d, &r);
+    node_call *made = status ? NULL : new_call(d, inputs);
+    if (status == TD_OK && !made)
+        status = no_memory();
     for (int k = 0; k < d->ninputs && status == TD_OK; k++)
         r.inputs[k] = td_arg_tensor(inputs[k]);
     for (int k = 0; k < d->ncaptured && status == TD_OK; k++)
         r.inputs[d->ninputs + k] = d->captured[k];
     if (status == TD_OK)
-        status = td_function_begin(&node_class, td_gradient_retain(d), d->ninputs + d->ncaptured,
-                                   r.inputs, &f);
+        status = td_function_begin(&node_class, made, d->ninputs + d->ncaptured, r.inputs, &f);
     if (status)
         goto done;
     td_function_set_materialize(f, false);
-    status = run_forward(d, inputs, r.given);
+    status = d->sized ? run_forward_sized(d, made->sizes, inputs, r.given)
+                      : run_forward(d, inputs, r.given);
     if (status == TD_OK)
         status = save(d, f, inputs, &r);
     if (status) {
@@ -596,7 +940,36 @@ done:
     return status;
 }
 
+/* With lists and tuples among what it gives. */
+static td_status call_apart(td_gradient *d, const td_value *inputs, td_value *outputs) {
+    int n = td_script_graph(d->whole)->block->noutputs;
+    td_value *row = alloc(d->noutputs, sizeof *row);
+    td_status status = row ? call_flat(d, inputs, row) : no_memory();
+    if (status == TD_OK)
+        status = td_flat_rebuild(d->layout_out, row, n, outputs);
+    for (int k = 0; k < d->noutputs && row; k++)
+        td_value_drop(&row[k]);
+    td_free(row);
+    return status;
+}
+
+td_status td_gradient_call(td_gradient *d, const td_value *inputs, td_value *outputs) {
+    td_flat flat;
+    for (int k = 0; k < td_script_graph(d->whole)->block->noutputs; k++)
+        outputs[k] = TD_NIL;
+    if (!take_inputs(d, inputs, &flat))
+        return td_fail(TD_EINTERNAL, "a gradient is not for these inputs");
+    td_status status =
+        d->layout_out ? call_apart(d, flat.values, outputs) : call_flat(d, flat.values, outputs);
+    td_flat_end(&flat);
+    return status;
+}
+
 /* ---- what runs ---- */
+
+bool td_gradient_is_sized(const td_gradient *d) {
+    return d->sized != NULL;
+}
 
 const td_ir_graph *td_gradient_forward(const td_gradient *d) {
     return td_script_graph(d->forward);

@@ -27,19 +27,31 @@ typedef struct td_gradient td_gradient;
  * The script should not have been fused. Runs nothing and changes nothing.
  *
  * Fails, with a message that says why, where the graph has no gradient as a graph: something reads
- * an element, inputs or outputs are lists, tensors are not strided, a write in place destroys what
- * backward reads. Such calls are recorded operator by operator. */
+ * an element, a list that comes in is written, tensors are not strided, a write in place destroys
+ * what backward reads. Such calls are recorded operator by operator. */
 td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **out) TD_MUST_CHECK;
+/* Derive one for all sizes from one that is for the sizes of one call, and the inputs of another
+ * call of the same kind that has other sizes; of 2 and more, and of tensors that lie row by row.
+ * ETYPE: more than that differs. EVALUE says why the graph is not one for all sizes. */
+td_status td_gradient_for_sizes(const td_gradient *like, const td_value *inputs,
+                                td_gradient **out) TD_MUST_CHECK;
 td_gradient *td_gradient_retain(td_gradient *d);
 void td_gradient_release(td_gradient *d); /* NULL is fine */
 
 /* Is a call with these inputs, under the thread's modes, one that it is for? Not where nothing is
- * recorded, under autocast, or while a dispatcher is in force. */
+ * recorded, under another autocast than that in force when it was derived, or while a dispatcher is
+ * in force. */
 bool td_gradient_fits(const td_gradient *d, const td_value *inputs);
+
+/* One for all sizes fits where it was seen that the graph is the same for these: where they are
+ * new, look (the calls are recorded, nothing is computed). */
+td_status td_gradient_learn(td_gradient *d, const td_value *inputs, bool *learned) TD_MUST_CHECK;
 
 /* Call it with inputs that fit, as td_script_run: outputs have their history. */
 td_status td_gradient_call(td_gradient *d, const td_value *inputs, td_value *outputs) TD_MUST_CHECK;
 
+/* Is it for all sizes? */
+bool td_gradient_is_sized(const td_gradient *d);
 /* What runs; borrowed. Backward's inputs are the gradients of the outputs that have one, then what
  * is kept; its outputs the gradients that there are of the inputs and of captured tensors. */
 const td_ir_graph *td_gradient_forward(const td_gradient *d);

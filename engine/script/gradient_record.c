@@ -8,6 +8,7 @@
 #include "engine/core/observer.h"
 #include "engine/ops/element_checks.h"
 #include "engine/ops/given.h"
+#include "engine/script/gradient_flat.h"
 #include "engine/script/trace.h"
 
 #include <string.h>
@@ -37,6 +38,7 @@ typedef struct recorder {
     pair **inputs;     /* of the script; NULL: no tensor */
     int ncalls, depth; /* composites around the call */
     bool backward;     /* the forward part is done */
+    const char *file;  /* of the last place, in the graph's memory */
 } recorder;
 
 static void *alloc(const recorder *r, size_t n, size_t size) {
@@ -135,6 +137,18 @@ static td_ir_value *find_stranger(void *ctx, td_trace *t, td_tensor *x) {
         td_trace_refuse(t, "backward reads what a write in place destroys, or what no operator "
                            "made");
     return value;
+}
+
+/* Anomaly mode holds, so a call has the place of the script's node that it is for, and backward's
+ * have that of the call whose gradient they compute. */
+static void find_place(void *ctx, td_ir_graph *g, td_ir_place *place) {
+    recorder *r = ctx;
+    const td_origin *origin = td_origin_known();
+    if (!origin)
+        return;
+    if (!r->file || strcmp(r->file, origin->source) != 0)
+        r->file = td_ir_text(g, origin->source, strlen(origin->source));
+    *place = (td_ir_place){.file = r->file, .line = r->file ? origin->line : 0};
 }
 
 /* ---- calls ---- */
@@ -270,15 +284,15 @@ static td_status take_call(const td_dispatcher *self, td_call *call) {
 
 static td_status make_inputs(recorder *r, const td_ir_block *block, td_value *stand_ins) {
     const td_joint_request *q = r->request;
-    r->inputs = alloc(r, (size_t)block->ninputs, sizeof *r->inputs);
+    td_ir_block *made = r->joint->graph->block;
+    r->inputs = alloc(r, (size_t)q->ninputs, sizeof *r->inputs);
     if (!r->inputs)
         return no_memory();
-    for (int k = 0; k < block->ninputs; k++) {
+    for (int k = 0; k < q->ninputs; k++) {
+        const td_ir_value *given = q->layout ? NULL : block->inputs[k];
         td_ir_value *input =
-            td_ir_add_input(r->joint->graph->block, block->inputs[k]->type, block->inputs[k]->name);
+            td_ir_add_input(made, given ? given->type : NULL, given ? given->name : NULL);
         stand_ins[k] = q->inputs[k];
-        if (stand_ins[k].kind == TD_KIND_TENSORS)
-            return td_fail(TD_EVALUE, "input %d is a list", k + 1);
         if (stand_ins[k].kind != TD_KIND_TENSOR || !input)
             continue;
         td_status status = add_pair(r, q->inputs[k].tensor, &r->inputs[k]);
@@ -294,7 +308,7 @@ static td_status make_inputs(recorder *r, const td_ir_block *block, td_value *st
 }
 
 /* The value of each output, and whether it has a history. */
-static td_status see_outputs(recorder *r, int n, td_value *outputs) {
+static td_status see_outputs(recorder *r, int n, const td_value *outputs) {
     td_joint *j = r->joint;
     j->noutputs = n;
     j->outputs = alloc(r, (size_t)n, sizeof *j->outputs);
@@ -303,9 +317,9 @@ static td_status see_outputs(recorder *r, int n, td_value *outputs) {
         return no_memory();
     for (int k = 0; k < n; k++) {
         td_status status = TD_OK;
-        td_value *v = &outputs[k];
-        if (v->kind == TD_KIND_TENSORS || v->kind > TD_KIND_FLOATS)
-            return td_fail(TD_EVALUE, "output %d is a list", k + 1);
+        const td_value *v = &outputs[k];
+        if (v->kind > TD_KIND_FLOATS)
+            return td_fail(TD_EVALUE, "an output is no tensor, number, list or tuple");
         if (v->kind == TD_KIND_TENSOR) {
             td_tensor *x = v->tensor;
             status = replace(r, &x);
@@ -320,6 +334,40 @@ static td_status see_outputs(recorder *r, int n, td_value *outputs) {
     return TD_OK;
 }
 
+/* Outputs with lists and tuples taken apart. */
+static td_status see_layout(recorder *r, int n, const td_value *outputs) {
+    td_joint *j = r->joint;
+    td_flat flat;
+    td_status status = td_flat_begin(n, outputs, &flat);
+    if (status == TD_OK && flat.layout) {
+        size_t bytes = sizeof *j->layout * (size_t)flat.nlayout;
+        j->nlayout = flat.nlayout;
+        j->layout = td_ir_alloc(j->graph, bytes);
+        if (j->layout)
+            memcpy(j->layout, flat.layout, bytes);
+        status = td_ir_status(j->graph);
+    }
+    if (status == TD_OK)
+        status = see_outputs(r, flat.n, flat.values);
+    td_flat_end(&flat);
+    return status;
+}
+
+/* The script on stand-ins, which are put together as its inputs. */
+static td_status run_script(const recorder *r, const td_ir_block *block, const td_value *stand_ins,
+                            td_value *outputs) {
+    td_value *inputs = alloc(r, (size_t)block->ninputs, sizeof *inputs);
+    if (!inputs)
+        return no_memory();
+    td_status status = td_flat_rebuild(r->request->layout, stand_ins, block->ninputs, inputs);
+    if (status)
+        return status;
+    status = td_script_run(r->request->script, inputs, outputs);
+    for (int k = 0; k < block->ninputs; k++)
+        td_value_drop(&inputs[k]);
+    return status;
+}
+
 /* What others see is written by the script as it runs, but its history would not be the node's. */
 static td_status check_written(const recorder *r) {
     for (const pair *p = r->pairs; p; p = p->next)
@@ -332,18 +380,18 @@ static td_status check_written(const recorder *r) {
 static td_status run_forward(recorder *r) {
     const td_ir_block *block = td_script_graph(r->request->script)->block;
     td_joint *j = r->joint;
-    td_value *stand_ins = alloc(r, (size_t)block->ninputs, sizeof *stand_ins);
+    td_value *stand_ins = alloc(r, (size_t)r->request->ninputs, sizeof *stand_ins);
     td_value *outputs = alloc(r, (size_t)block->noutputs, sizeof *outputs);
     if (!stand_ins || !outputs)
         return no_memory();
-    j->ninputs = block->ninputs;
+    j->ninputs = r->request->ninputs;
     td_status status = make_inputs(r, block, stand_ins);
     if (status)
         return status;
-    status = td_script_run(r->request->script, stand_ins, outputs);
+    status = run_script(r, block, stand_ins, outputs);
     if (status)
         return status;
-    status = see_outputs(r, block->noutputs, outputs);
+    status = see_layout(r, block->noutputs, outputs);
     j->last = j->graph->block->last;
     for (int k = 0; k < block->noutputs; k++) /* the trace holds what is asked for */
         td_script_drop(&outputs[k]);
@@ -486,14 +534,31 @@ static void clear(recorder *r) {
     td_trace_abandon(r->trace);
 }
 
+/* An autocast that holds keeps casts of weights to the end of the recording, as a region of its
+ * own.
+ */
+static td_modes modes_for(const td_joint_request *request, const recorder *r) {
+    td_modes modes = {.dispatcher = &r->dispatcher, .anomaly = true, .unchecked = true};
+    if (!request->cast || !request->cast->casting)
+        return modes;
+    modes.casting = true;
+    modes.uncached = request->cast->uncached;
+    memcpy(modes.cast, request->cast->cast, sizeof modes.cast);
+    modes.region = modes.uncached ? 0 : td_autocast_region_begin();
+    return modes;
+}
+
 td_status td_joint_record(const td_joint_request *request, td_joint *out) {
     recorder r = {.dispatcher = {.call = take_call}, .request = request, .joint = out};
     *out = (td_joint){0};
-    td_status status = td_trace_new(find_stranger, &r, &r.trace);
+    td_status status = td_trace_new(find_stranger, find_place, &r, &r.trace);
     if (status)
         return status;
     out->graph = td_ir_graph_retain(td_trace_graph(r.trace));
-    td_modes before = td_set_modes((td_modes){.dispatcher = &r.dispatcher});
+    const td_origin *origin = td_origin_in_force;
+    td_modes modes = modes_for(request, &r);
+    td_modes before = td_set_modes(modes);
+    td_origin_in_force = NULL;
     td_observer *observer = td_observer_set(NULL); /* nothing is computed that one could see */
     unsigned missed = td_looks_missed();
     status = record(&r);
@@ -502,6 +567,9 @@ td_status td_joint_record(const td_joint_request *request, td_joint *out) {
     td_looks_forget(missed);
     td_observer_set(observer);
     td_set_modes(before);
+    if (modes.region)
+        td_autocast_region_end(modes.region);
+    td_origin_in_force = origin;
     clear(&r);
     if (status)
         td_joint_clear(out);

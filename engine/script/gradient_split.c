@@ -63,7 +63,8 @@ static td_status begin(splitter *s, const td_joint *joint) {
     if (!s->memory)
         return no_memory();
     for (int k = 0; k < block->ninputs; k++)
-        add_mark(s, block->inputs[k], k < joint->ninputs + joint->ncaptured);
+        add_mark(s, block->inputs[k],
+                 k < joint->ninputs + joint->ncaptured || k >= block->ninputs - joint->nnumbers);
     for (const td_ir_node *node = block->first; node; node = node->next) {
         for (int k = 0; k < node->noutputs; k++)
             add_mark(s, node->outputs[k], forward);
@@ -83,9 +84,11 @@ static bool is_constant(const td_ir_value *value) {
     return value->node && value->node->kind == TD_IR_CONSTANT;
 }
 
-/* A number, a list of them and the like: of no cost, and copied where it is read. */
+/* A number, a list of them and the like: of no cost, and copied where it is read; or an input of
+ * both parts. */
 static bool is_number(const td_ir_value *value) {
-    return is_constant(value) && value->node->constant.kind != TD_KIND_TENSOR;
+    return value->node ? is_constant(value) && value->node->constant.kind != TD_KIND_TENSOR
+                       : value->type->kind != TD_IR_TENSOR;
 }
 
 /* Does it write, draw or refuse elements, so that it runs whether its outputs are read or not? */
@@ -163,6 +166,8 @@ static bool is_cheap(const td_ir_node *node) {
         return false;
     for (int k = 0; k < node->ninputs; k++) {
         const td_ir_value *value = node->inputs[k];
+        if (!value->node && is_number(value))
+            return false;
         args[k] = is_number(value) ? value->node->constant
                                    : (td_value){.kind = TD_KIND_TENSOR}; /* never looked into */
     }
@@ -339,6 +344,13 @@ static void copy_input(splitter *s, const td_ir_value *value, const char *name) 
     mark_of(s, value)->copy = td_ir_add_input(s->made->block, type, name);
 }
 
+/* The last inputs of either part. */
+static void copy_numbers(splitter *s) {
+    const td_ir_block *block = s->joint->graph->block;
+    for (int k = block->ninputs - s->joint->nnumbers; k < block->ninputs; k++)
+        copy_input(s, block->inputs[k], "n");
+}
+
 /* The nodes of a part that are needed, in their order. */
 static td_status copy_part(splitter *s, bool forward) {
     const td_ir_node *last = last_of(s, forward), *stop = before(s, forward);
@@ -398,6 +410,7 @@ static td_status make_forward(splitter *s, int nkept, const td_kept *kept, td_ir
     for (int k = 0; k < j->ncaptured; k++)
         mark_of(s, block->inputs[j->ninputs + k])->copy =
             td_ir_add_constant(s->made->block, TD_T(j->captured[k]));
+    copy_numbers(s);
     td_status status = copy_part(s, true);
     return status ? status : finish(s, n, values, out);
 }
@@ -448,6 +461,7 @@ static td_status make_backward(splitter *s, int nkept, const td_kept *kept, td_i
     for (int k = 0; k < first; k++)
         if (j->gradients[k])
             values[n++] = j->gradients[k];
+    copy_numbers(s);
     td_status status = copy_part(s, false);
     return status ? status : finish(s, n, values, out);
 }

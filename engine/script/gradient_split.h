@@ -20,13 +20,13 @@ typedef struct td_kept {
 td_status td_split_choose(const td_joint *joint, int *nkept, td_kept **kept) TD_MUST_CHECK;
 
 /* The forward part: its outputs, then those kept that were made (TD_KEPT_MADE), in their order. Its
- * inputs are the script's. */
+ * inputs are the script's, then the joint graph's numbers. */
 td_status td_split_forward(const td_joint *joint, int nkept, const td_kept *kept,
                            td_ir_graph **out) TD_MUST_CHECK;
 
-/* The backward part: inputs are the gradients that come in, then all that is kept; outputs are the
- * gradients that there are of the inputs, then of the captured tensors. EINTERNAL: it reads what
- * can't be had from what is kept. */
+/* The backward part: inputs are the gradients that come in, all that is kept, and the numbers;
+ * outputs are the gradients that there are of the inputs, then of the captured tensors. EINTERNAL:
+ * it reads what can't be had from what is kept. */
 td_status td_split_backward(const td_joint *joint, int nkept, const td_kept *kept,
                             td_ir_graph **out) TD_MUST_CHECK;
 

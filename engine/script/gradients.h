@@ -17,7 +17,9 @@ void td_gradients_free(td_gradients *all); /* NULL is fine */
  * *taken is false, and nothing is done, where the call is not recorded (nothing requires grad, the
  * thread's modes), or is to be recorded operator by operator: its graph has no gradient
  * (td_gradients_why), inputs of this kind came for the first time after others had a gradient, or
- * TD_GRADIENTS_MOST kinds have one. So sizes that change with every call cost no derivations. */
+ * TD_GRADIENTS_MOST kinds have one. Where nothing but sizes is new, one gradient is derived for all
+ * of them (td_gradient_for_sizes), so that sizes that change with every call cost no derivations.
+ */
 td_status td_gradients_call(td_gradients *all, const td_value *inputs, td_value *outputs,
                             bool *taken) TD_MUST_CHECK;
 

@@ -213,6 +213,7 @@ struct td_ir_graph {
     td_map names;               /* of its values */
     int nnames;                 /* numbers given as names so far */
     bool failed;                /* memory ran out */
+    bool fits;                  /* shapes and numbers are such that no call refuses them */
 };
 
 /* New, with an empty block; NULL: out of memory (no message is set). */

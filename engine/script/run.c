@@ -9,6 +9,7 @@
 #include "engine/calls/autocast.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "engine/core/observer.h"
 #include "engine/script/code.h"
 #include "engine/script/future.h"
 #include "engine/script/kinds.h"
@@ -142,6 +143,22 @@ static td_status keep_results(const step *s, const td_call *call, frame *f) {
     return status;
 }
 
+/* In anomaly mode: what is recorded, and what backward of it runs, knows the node's line. */
+static TD_COLD td_status call_placed(const td_ir_node *node, td_call *call) {
+    td_origin origin = {.line = node->place.line};
+    const td_origin *before = td_origin_in_force;
+    const char *file = node->place.file;
+    if (!file)
+        return td_op_call(call);
+    size_t length = strlen(file), most = sizeof origin.source - 1;
+    snprintf(origin.source, sizeof origin.source, "%s%s", length > most ? "..." : "",
+             length > most ? file + length - (most - 3) : file);
+    td_origin_in_force = &origin;
+    td_status status = td_op_call(call);
+    td_origin_in_force = before;
+    return status;
+}
+
 static td_status run_operator(const step *s, frame *f) {
     td_value args[TD_MAX_PARAMS];
     room r;
@@ -159,7 +176,8 @@ static td_status run_operator(const step *s, frame *f) {
     td_call call = {.op = op, .args = args, .inplace = inplace, .given = &self, .ngiven = inplace};
     if (inplace && !self)
         return td_fail(TD_ETYPE, "%s: a tensor is written in place", op->name);
-    status = td_op_call(&call);
+    status =
+        TD_UNLIKELY(td_modes_current.anomaly) ? call_placed(s->node, &call) : td_op_call(&call);
     if (TD_UNLIKELY(status))
         return status;
     if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))

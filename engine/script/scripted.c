@@ -148,7 +148,7 @@ static td_status make_locked(td_scripted *f, uint64_t modes, const td_value *inp
 static inline td_status choose(td_scripted *f, const td_value *inputs, const td_script **out) {
     td_special *s = NULL;
     *out = f->plain;
-    if (TD_UNLIKELY(td_modes_current.dispatcher ||
+    if (TD_UNLIKELY(td_modes_current.dispatcher || td_modes_current.anomaly ||
                     atomic_load_explicit(&f->eager, memory_order_relaxed))) {
         atomic_fetch_add_explicit(&f->plain_calls, 1, memory_order_relaxed);
         return TD_OK;
@@ -291,7 +291,8 @@ void td_scripted_set_eager(td_scripted *f, bool eager) {
 static td_status call_recorded(td_scripted *f, const td_value *inputs, td_value *outputs,
                                bool *taken) {
     *taken = false;
-    if (!td_is_recording() || atomic_load_explicit(&f->eager, memory_order_relaxed))
+    if (!td_is_recording() || td_modes_current.anomaly ||
+        atomic_load_explicit(&f->eager, memory_order_relaxed))
         return TD_OK;
     return td_gradients_call(f->gradients, inputs, outputs, taken);
 }

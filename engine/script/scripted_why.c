@@ -121,9 +121,16 @@ char *td_scripted_why(td_scripted *f) {
     if (plain)
         add(&w, "%lld calls ran the graph as written\n", plain);
     char why[200];
+    int nsized = 0;
     n = td_gradients_count(f->gradients);
+    for (int k = 0; k < n; k++)
+        nsized += td_gradient_is_sized(td_gradients_get(f->gradients, k));
     if (n)
-        add(&w, "backward is a graph for %d kind%s of inputs\n", n, n == 1 ? "" : "s");
+        add(&w, "backward is a graph for %d kind%s of inputs", n, n == 1 ? "" : "s");
+    if (nsized)
+        add(&w, ", %d of them of any sizes", nsized);
+    if (n)
+        add(&w, "\n");
     if (*td_gradients_why(f->gradients, why, sizeof why))
         add(&w, "backward is recorded call by call: %s\n", why);
     pthread_mutex_unlock(&f->making);

@@ -319,7 +319,8 @@ static void free_trace(td_trace *t) {
     td_free(t);
 }
 
-td_status td_trace_new(td_ir_value *(*stranger)(void *ctx, td_trace *t, td_tensor *x), void *ctx,
+td_status td_trace_new(td_ir_value *(*stranger)(void *ctx, td_trace *t, td_tensor *x),
+                       void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place), void *ctx,
                        td_trace **out) {
     *out = NULL;
     td_trace *t = td_calloc(1, sizeof *t);
@@ -328,6 +329,7 @@ td_status td_trace_new(td_ir_value *(*stranger)(void *ctx, td_trace *t, td_tenso
         return td_fail(TD_ENOMEM, "out of memory for a graph");
     }
     t->stranger = stranger;
+    t->place = place;
     t->ctx = ctx;
     *out = t;
     return TD_OK;
@@ -348,11 +350,10 @@ td_status td_trace_begin(int n, td_tensor *const *inputs, const char *const *nam
     *out = NULL;
     if (td_modes_current.dispatcher)
         return td_fail(TD_EVALUE, "calls are being recorded already: one trace at a time");
-    td_status status = td_trace_new(NULL, ctx, &t);
+    td_status status = td_trace_new(NULL, place, ctx, &t);
     if (status)
         return status;
     t->dispatcher.call = run_call;
-    t->place = place;
     t->records = td_is_recording();
     t->casts = td_modes_current.casting;
     for (int k = 0; k < n && status == TD_OK; k++) {

@@ -344,6 +344,31 @@ static void add_loop(maker *m, td_ir_block *block, int depth) {
     see(m, node->outputs[1]);
 }
 
+static void add_with(maker *m, td_ir_block *block, int depth) {
+    static const td_ir_mode modes[] = {
+        {.kind = TD_IR_NO_GRAD},
+        {.kind = TD_IR_INFERENCE_MODE},
+        {.kind = TD_IR_AUTOCAST, .enabled = true, .dtype = TD_BF16, .cached = true},
+        {.kind = TD_IR_AUTOCAST, .enabled = true, .dtype = TD_F16},
+        {.kind = TD_IR_AUTOCAST, .dtype = TD_BF16}};
+    const td_ir_type *tensor = td_ir_simple_type(TD_IR_TENSOR);
+    td_ir_node *node = td_ir_append(block, TD_IR_WITH, 0, NULL, 1, &tensor);
+    td_ir_block *inner = td_ir_add_block(node);
+    if (!inner)
+        return;
+    node->mode = modes[pick(m, (int)(sizeof modes / sizeof *modes))];
+    maker before = *m;
+    td_modes around = td_ir_enter(node);
+    add_nodes(m, inner, 1 + pick(m, 4), depth + 1);
+    td_set_modes(around);
+    td_ir_value *end = any_of(m, m->tensors, m->ntensors);
+    td_ir_set_outputs(inner, 1, &end);
+    before.state = m->state;
+    *m = before;
+    node->outputs[0]->type = end->type;
+    see(m, node->outputs[0]);
+}
+
 static void add_nodes(maker *m, td_ir_block *block, int n, int depth) {
     for (int made = 0, tries = 0; made < n && tries < 200 * n && !m->graph->failed; tries++) {
         int before = m->ntensors;
@@ -352,6 +377,8 @@ static void add_nodes(maker *m, td_ir_block *block, int n, int depth) {
             add_if(m, block, depth);
         else if (kind == 1)
             add_loop(m, block, depth);
+        else if (kind == 2 && depth < MOST_DEPTH)
+            add_with(m, block, depth);
         else if (kind < 6)
             add_scalar(m, block);
         else if (kind < 9)

@@ -65,12 +65,13 @@ static void check_scripted(const td_ir_graph *g, uint64_t seed, const graph_run 
     graph_run_clear(&run);
 }
 
-static int failed_runs, branches, loops;
+static int failed_runs, branches, loops, modes;
 
 static void count(const td_ir_block *block) {
     for (const td_ir_node *node = block->first; node; node = node->next) {
         branches += node->kind == TD_IR_IF;
         loops += node->kind == TD_IR_LOOP;
+        modes += node->kind == TD_IR_WITH;
         for (int b = 0; b < node->nblocks; b++)
             count(node->blocks[b]);
     }
@@ -95,11 +96,11 @@ TEST(passes_keep_what_random_graphs_do) {
         graph_run_clear(&wanted);
         td_ir_graph_release(g);
     }
-    printf("%ld graphs, %d of which fail; %d branches, %d loops\n", n, failed_runs, branches,
-           loops);
+    printf("%ld graphs, %d of which fail; %d branches, %d loops, %d modes\n", n, failed_runs,
+           branches, loops, modes);
     if (n >= 100) {
         CHECK(failed_runs < n / 2); /* most of them come to results */
-        CHECK(branches > n / 10 && loops > n / 10);
+        CHECK(branches > n / 10 && loops > n / 10 && modes > n / 10);
     }
 }
 

@@ -102,6 +102,7 @@ td_ir_graph *td_ir_graph_copy(const td_ir_graph *g) {
     if (!c.graph)
         return NULL;
     const td_ir_block *from = g->block;
+    c.graph->fits = g->fits;
     td_ir_value **outputs = td_ir_alloc(c.graph, sizeof *outputs * (size_t)(from->noutputs + 1));
     for (int k = 0; outputs && k < from->ninputs; k++)
         td_copier_set(&c, from->inputs[k],

@@ -83,6 +83,8 @@ static bool operator_may_fail(const td_ir_node *node) {
             return true; /* indices */
     if ((op->pointwise && divides_integers(node)) || reaches_storage(op))
         return true;
+    if (node->block->graph->fits)
+        return false;
     td_infer_node(NULL, node, &made);
     return !made.exact && !(made.numbers && makes_floats(node));
 }

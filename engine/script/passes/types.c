@@ -2,8 +2,10 @@
  * before are not believed: they may tell of other inputs. */
 #include "engine/script/passes/node_infer.h"
 #include "engine/script/passes/passes.h"
+#include "engine/script/scalars.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static bool is_tensor(const td_ir_value *value) {
     return value->type->kind == TD_IR_TENSOR;
@@ -63,14 +65,20 @@ static void infer_operator(td_ir_node *node, td_pass_note *note) {
                      made.types[k] ? made.types[k] : td_ir_simple_type(TD_IR_TENSOR), note);
 }
 
+/* What is known of the first tensors that an operator makes as a list. */
+static void infer_list(td_ir_graph *g, const td_ir_node *list, td_inferred *made) {
+    *made = (td_inferred){.n = -1};
+    if (list && list->kind == TD_IR_OPERATOR && list->op->result_type == TD_RESULT_TENSORS)
+        td_infer_node(g, list, made);
+}
+
 static void infer_unpack(td_ir_node *node, td_pass_note *note) {
     const td_ir_node *list = node->inputs[0]->node;
-    td_inferred made = {.n = -1};
+    td_inferred made;
     bool packed = list &&
                   (list->kind == TD_IR_LIST_CONSTRUCT || list->kind == TD_IR_TUPLE_CONSTRUCT) &&
                   list->ninputs == node->noutputs;
-    if (list && list->kind == TD_IR_OPERATOR && list->op->result_type == TD_RESULT_TENSORS)
-        td_infer_node(node->block->graph, list, &made);
+    infer_list(node->block->graph, list, &made);
     for (int k = 0; k < node->noutputs; k++) {
         const td_ir_type *type = packed                             ? list->inputs[k]->type
                                  : k < made.n && k < TD_MAX_RESULTS ? made.types[k]
@@ -78,6 +86,38 @@ static void infer_unpack(td_ir_node *node, td_pass_note *note) {
         if (is_tensor(node->outputs[k]) && (!type || type->kind == TD_IR_TENSOR))
             set_type(node->outputs[k], type ? type : td_ir_simple_type(TD_IR_TENSOR), note);
     }
+}
+
+/* Is nothing done with a list but that its entries are read? */
+static bool only_entries_are_read(const td_ir_value *list) {
+    for (const td_ir_use *use = list->uses; use; use = use->next) {
+        bool scalar = use->node && use->node->kind == TD_IR_SCALAR;
+        if (!(use->node && use->node->kind == TD_IR_LIST_UNPACK) &&
+            !(scalar && use->node->scalar->acts != TD_SCALAR_WRITES &&
+              strchr("ei", use->node->scalar->result)))
+            return false;
+    }
+    return true;
+}
+
+/* An entry of a list that an operator makes: at a constant from 0, or from 1. */
+static void infer_entry(td_ir_node *node, td_pass_note *note) {
+    static const char *const names[] = {"__getitem__", "get_entry"};
+    const td_ir_type *type = td_ir_simple_type(TD_IR_TENSOR);
+    if (!is_tensor(node->outputs[0]))
+        return;
+    for (int from = 0; from < 2; from++) {
+        const td_value *at = node->ninputs == 2 ? td_ir_constant_of(node->inputs[1]) : NULL;
+        td_inferred made;
+        if (!at || at->kind != TD_KIND_INT || strcmp(node->scalar->name, names[from]) != 0 ||
+            !only_entries_are_read(node->inputs[0]))
+            continue;
+        infer_list(node->block->graph, node->inputs[0]->node, &made);
+        int64_t k = at->i - from;
+        if (k >= 0 && k < made.n && k < TD_MAX_RESULTS && made.types[k])
+            type = made.types[k];
+    }
+    set_type(node->outputs[0], type, note);
 }
 
 static void infer_if(td_ir_node *node, td_pass_note *note) {
@@ -146,6 +186,8 @@ static void infer_node(td_ir_node *node, td_pass_note *note) {
         infer_with(node, note);
     else if (node->kind == TD_IR_LIST_UNPACK || node->kind == TD_IR_TUPLE_UNPACK)
         infer_unpack(node, note);
+    else if (node->kind == TD_IR_SCALAR && node->noutputs == 1)
+        infer_entry(node, note);
     else if (node->kind != TD_IR_CONSTANT && node->kind != TD_IR_FUSION_GROUP)
         for (int k = 0; k < node->noutputs; k++)
             if (is_tensor(node->outputs[k]))

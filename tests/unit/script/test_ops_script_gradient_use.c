@@ -629,6 +629,32 @@ TEST(an_anomaly_is_found_behind_the_graph) {
     strike_scene(&c);
 }
 
+TEST(calls_of_backward_have_the_place_of_the_forward_call) {
+    static const char text[] = "graph(%x : Tensor, %y : Tensor):\n"
+                               "  %a : Tensor = aten::mul(%x, %y) # cell.lua:3:5\n"
+                               "  %b : Tensor = aten::matmul(%a, %y) # cell.lua:4\n"
+                               "  return (%b)\n";
+    static const int64_t square[3] = {4, 4};
+    td_tensor *x[2] = {make(TD_F64, square), make(TD_F64, square)};
+    td_script *s = script_of(text);
+    REQUIRE(s && td_set_requires_grad(x[0], true) == TD_OK);
+    td_gradient *d = derive(s, 2, x);
+    REQUIRE(d != NULL);
+    int places[2] = {0};
+    const td_ir_graph *g = td_gradient_backward(d);
+    for (const td_ir_node *node = g->block->first; node; node = node->next)
+        if (node->op) {
+            int line = node->op == TD_OP(mul) ? 3 : 4;
+            CHECK_STR(node->place.file, "cell.lua");
+            CHECK_INT(node->place.line, line);
+            places[line - 3]++;
+        }
+    CHECK(places[0] && places[1]);
+    td_gradient_release(d);
+    td_script_release(s);
+    drop(2, x);
+}
+
 /* ---- threads ---- */
 
 static void *run_often(void *ctx) {
@@ -680,7 +706,7 @@ static bool is_taken(td_gradients *all, td_tensor *const *x) {
     return taken;
 }
 
-TEST(sizes_that_change_with_every_call_are_derived_when_they_come_again) {
+TEST(sizes_that_change_with_every_call_have_one_gradient) {
     scene c;
     char why[200];
     td_gradients *all = NULL;
@@ -691,15 +717,34 @@ TEST(sizes_that_change_with_every_call_are_derived_when_they_come_again) {
         for (int64_t n = 1; n <= TD_GRADIENTS_MOST; n++) {
             int64_t sizes[3] = {n, 5};
             td_tensor *x[2] = {make(TD_F64, sizes), make(TD_F64, sizes)};
-            CHECK_INT(td_set_requires_grad(x[0], true), TD_OK);
-            CHECK_INT(is_taken(all, x), round > 0 && n < TD_GRADIENTS_MOST);
+            for (int k = 0; k < 2; k++)
+                CHECK_INT(td_set_requires_grad(x[k], true), TD_OK);
+            CHECK_INT(is_taken(all, x), round > 0 || n > 1); /* 1 is a size of its own */
             drop(2, x);
         }
-    CHECK_INT(td_gradients_count(all), TD_GRADIENTS_MOST);
+    CHECK_INT(td_gradients_count(all), 3);
+    CHECK(td_gradient_is_sized(td_gradients_get(all, 1)));
     CHECK_STR(td_gradients_why(all, why, sizeof why), "");
     bool before = td_set_grad_enabled(false);
     CHECK(!is_taken(all, c.x));
     td_set_grad_enabled(before);
+    td_gradients_free(all);
+    strike_scene(&c);
+}
+
+TEST(dtypes_that_change_are_derived_when_they_come_again) {
+    scene c;
+    td_gradients *all = NULL;
+    REQUIRE(set_scene(&c, tanh_text));
+    REQUIRE(td_gradients_new(c.s, &all) == TD_OK);
+    CHECK(is_taken(all, c.x));
+    for (int round = 0; round < 3; round++) {
+        td_tensor *x[2] = {make(TD_F32, shape), make(TD_F32, shape)};
+        CHECK_INT(td_set_requires_grad(x[0], true), TD_OK);
+        CHECK_INT(is_taken(all, x), round > 0);
+        drop(2, x);
+    }
+    CHECK_INT(td_gradients_count(all), 2);
     td_gradients_free(all);
     strike_scene(&c);
 }
@@ -743,8 +788,10 @@ int main(void) {
     RUN(graphs_without_a_gradient_say_why);
     RUN(a_gradient_is_for_inputs_like_those_it_was_derived_for);
     RUN(an_anomaly_is_found_behind_the_graph);
+    RUN(calls_of_backward_have_the_place_of_the_forward_call);
     RUN(several_threads_use_one_gradient);
-    RUN(sizes_that_change_with_every_call_are_derived_when_they_come_again);
+    RUN(sizes_that_change_with_every_call_have_one_gradient);
+    RUN(dtypes_that_change_are_derived_when_they_come_again);
     RUN(a_graph_without_a_gradient_is_asked_once);
     return check_finish();
 }
