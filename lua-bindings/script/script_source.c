@@ -35,9 +35,9 @@ int tide_script_call_source(lua_State *L) {
 
 /* ---- modules ---- */
 
-/* watch(f, list): for each module the list holds it, the number of its fields, and of each field its
- * key, what stood there (of nil false) and, of a tensor, its address, else false; and `changed`,
- * which raises the error. */
+/* watch(f, list): for each module the list holds it, the number of its fields, and of each field
+ * its key, what stood there (of nil false) and, of a tensor, its address, else false; and
+ * `changed`, which raises the error. */
 int tide_script_watch(lua_State *L) {
     tide_script_function *f = tide_check_script_function(L, 1, "watch");
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -62,8 +62,8 @@ int tide_script_watch(lua_State *L) {
     return 0;
 }
 
-/* Does what stood in a field (at the top) stand there still (below it)? Its address lies in the list
- * at `at`. */
+/* Does what stood in a field (at the top) stand there still (below it)? Its address lies in the
+ * list at `at`. */
 static bool is_same(lua_State *L, int list, int at) {
     if (!lua_rawequal(L, -1, -2))
         return lua_isnil(L, -2) && lua_isboolean(L, -1) && !lua_toboolean(L, -1);
