@@ -43,8 +43,9 @@ bool tide_script_runs_source(lua_State *L, const tide_script_function *f);
 int tide_script_call_source(lua_State *L);
 /* Raise what changed in the modules that the one at stack index 1 was made of, if anything did. */
 void tide_script_check_watched(lua_State *L, const tide_script_function *f);
-int tide_script_set_source(lua_State *L);
-int tide_script_watch(lua_State *L);
+/* Arguments 2 on of tide._script.set_source and watch, for the function at 1. */
+void tide_script_set_source(lua_State *L, tide_script_function *f);
+void tide_script_watch(lua_State *L, tide_script_function *f);
 
 /* Read the arguments from stack index 2 on for a function's inputs; they are loaded by
  * tide_load_inputs. Pushes what holds them. */

@@ -205,6 +205,18 @@ static int wait_future(lua_State *L) {
     return failed ? lua_error(L) : lua_gettop(L) - 1;
 }
 
+/* ---- what it was made of ---- */
+
+static int set_source(lua_State *L) {
+    tide_script_set_source(L, tide_check_script_function(L, 1, "set_source"));
+    return 0;
+}
+
+static int watch(lua_State *L) {
+    tide_script_watch(L, tide_check_script_function(L, 1, "watch"));
+    return 0;
+}
+
 void tide_set_script_functions(lua_State *L) {
     static const luaL_Reg functions[] = {
         {"parse", parse},
@@ -217,8 +229,8 @@ void tide_set_script_functions(lua_State *L) {
         {"memory", tide_script_memory},
         {"bisect", tide_script_bisect},
         {"written", tide_script_written},
-        {"set_source", tide_script_set_source},
-        {"watch", tide_script_watch},
+        {"set_source", set_source},
+        {"watch", watch},
         {"save", save},
         {"load", load},
         {"fork", fork_call},

@@ -8,10 +8,10 @@ enum { SOURCE = 2, WATCHED = 3 }; /* user values */
 
 /* ---- the source ---- */
 
-/* set_source(f, fn, eager): calls run fn itself where `eager`, and while a debugger stops at lines.
+/* set_source(f, fn, eager), f being the one: calls run fn itself where `eager`, and while a
+ * debugger stops at lines.
  */
-int tide_script_set_source(lua_State *L) {
-    tide_script_function *f = tide_check_script_function(L, 1, "set_source");
+void tide_script_set_source(lua_State *L, tide_script_function *f) {
     f->eager = lua_toboolean(L, 3);
     f->has_source = !lua_isnil(L, 2);
     lua_settop(L, 2);
@@ -19,7 +19,6 @@ int tide_script_set_source(lua_State *L) {
     f->looks = f->has_source || f->nwatched > 0;
     if (f->eager && !f->has_source) /* nothing but the graph: it runs as it was written */
         td_scripted_set_eager(f->function, true);
-    return 0;
 }
 
 bool tide_script_runs_source(lua_State *L, const tide_script_function *f) {
@@ -38,8 +37,7 @@ int tide_script_call_source(lua_State *L) {
 /* watch(f, list): for each module the list holds it, the number of its fields, and of each field
  * its key, what stood there (of nil false) and, of a tensor, its address, else false; and
  * `changed`, which raises the error. */
-int tide_script_watch(lua_State *L) {
-    tide_script_function *f = tide_check_script_function(L, 1, "watch");
+void tide_script_watch(lua_State *L, tide_script_function *f) {
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
     f->nwatched = (int)lua_rawlen(L, 2);
@@ -59,7 +57,6 @@ int tide_script_watch(lua_State *L) {
     }
     lua_setiuservalue(L, 1, WATCHED);
     f->looks = f->has_source || f->nwatched > 0;
-    return 0;
 }
 
 /* Does what stood in a field (at the top) stand there still (below it)? Its address lies in the
