@@ -43,8 +43,9 @@ jit.trace = declare("trace(any fn, Tensor|Tensor[] inputs, *, bool check=true, s
 jit.script = declare("script(any fn, *, str? types=nil, str? name=nil, bool eager=false) -> ScriptFunction",
     "Compiles the Lua source of a function, or of a module's forward, with its branches and loops: a ScriptFunction of the graph. "
     .. "Parameters are tensors, or of the types that a comment on the function's head or `types` says: --: Tensor, int, float[], "
-    .. "Tensor?, Dict(str, Tensor), (Tensor, Tensor), nil; one of nil is never given. What the function reads and is no tensor (numbers, "
-    .. "tables, a module's training) is fixed; tensors are there by reference. Where a module has changed since, a call says so. "
+    .. "Tensor?, Dict(str, Tensor), (Tensor, Tensor), nil; one of nil is never given; the type of an empty table stands behind it: "
+    .. "local list = {} --: Tensor[]. What the function reads and is no tensor (numbers, tables, a module's training) is fixed; tensors are "
+    .. "there by reference. Where a module has changed since, a call says so. "
     .. "eager: calls run fn itself and not the graph, so that prints, breakpoints and debuggers work in it, as they do where "
     .. "tide.breakpoint() stands in it or debug.sethook stops at lines.",
     function(fn, types, name, eager)
