@@ -175,6 +175,16 @@ t.test("tables_that_a_graph_copied_are_not_written", function()
     end, "two that branches left")
 end)
 
+t.test("what_is_refused_within_tide_is_told_where_it_is_called", function()
+    refused(function(x) return tide.save(x, "file") end, "save: ")
+    local _, problem = pcall(tide.jit.script, function(x) return tide.save(x, "file") end)
+    t.is_true(problem:find("test_script_refusals.lua:", 1, true))
+end)
+
+t.test("a_tensor_is_no_list_of_tensors", function()
+    refused(function(x) return tide.cat(x, 1) end, "put it in a table")
+end)
+
 t.test("generators_of_the_script", function()
     local g = tide.Generator()
     refused(function(x) return x:multinomial(1, { generator = g }) end, "a generator is an input")

@@ -144,7 +144,17 @@ local function call_declared(self, fn, inner, arguments, node)
     for k, p in ipairs(s.params) do
         values[k] = given[k] and (given[k].value or self:new_table(given[k].values)) or default_of(self, p)
     end
-    return self:call(self:wrap(inner), values, node)
+    if string.find(self.where.file, "^tide%.") then
+        return self:call(self:wrap(inner), values, node)
+    end
+    local results = table.pack(self:try(function() return self:call(self:wrap(inner), values, node) end))
+    local problem = results[2]
+    if not results[1] and problem.refused then -- within: it is told where the script calls it
+        self:fail("%s: %s", s.called, problem.what)
+    elseif not results[1] then
+        error(problem, 0)
+    end
+    return table.unpack(results, 2, results.n)
 end
 
 -- Operators by the functions that are their methods; `x.add_` and `tide.nn.functional.relu_` are such.

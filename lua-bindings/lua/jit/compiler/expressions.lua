@@ -279,7 +279,9 @@ function Compiler:equals(a, b, negate)
     elseif ta == "Tensor" and tb == "Tensor" then
         return negated(self, self:operator("equal", { a, b })[1], negate)
     elseif ta and tb and (ta == tb and ta ~= "Tensor" or types.is_number(ta) and types.is_number(tb)) and a.kind ~= "table" then
-        if types.element(ta) and not (a.shape and b.shape) then
+        if a == b and types.element(ta) then
+            return negated(self, TRUE, negate)
+        elseif types.element(ta) and not (a.shape and b.shape) then
             self:fail "lists are equal in Lua where they are the same one: compare their entries"
         end
         local by_value = types.is_number(ta) or ta == "str" or ta == "bool"

@@ -222,6 +222,9 @@ local function numbers(self, s, k, given)
 end
 
 local function tensors(self, s, k, given)
+    if given.value and self:type_of(self:resolve(given.value)) == "Tensor" then
+        self:fail("%s: expected a list of tensors, got a tensor: put it in a table, {a, b}", place(s, k))
+    end
     local list, whole = entries(self, given)
     local p = s.params[k]
     if whole then
