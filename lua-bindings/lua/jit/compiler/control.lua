@@ -78,6 +78,12 @@ local function index_changes(list)
     return by
 end
 
+-- A table has to be a list or a dict before what is compiled now; like one that it became in it.
+local function want_list(object, list)
+    local t = list and list.type
+    error({ list_wanted = object, element = t and (types.element(t) or types.dict_value(t)), named = t and types.dict_value(t) ~= nil }, 0)
+end
+
 -- What both branches left in a variable. A branch that ended in an error leaves nothing.
 local function left_in(self, first, second, node, object, key)
     local function of(side)
@@ -91,7 +97,7 @@ local function left_in(self, first, second, node, object, key)
         if a == b then
             return a
         end
-        error({ list_wanted = object }, 0)
+        want_list(object, key == "list" and (a or b))
     end
     local before = object[key]
     if before and (a == before or a.refines == before) and (b == before or b.refines == before) then
@@ -153,7 +159,7 @@ local function carry(self, list, change)
     if change.key == "frozen" then -- in the trips before, too
         error({ list_wanted = change.object, frozen = now }, 0)
     elseif change.key == "n" or change.key == "list" or change.key == "order" then
-        error({ list_wanted = change.object }, 0)
+        want_list(change.object, change.key == "list" and now)
     end
     before = usable(before or Compiler.NIL)
     self:fill_in(before, self:resolve(now).kind == "value" and self:type_of(now))

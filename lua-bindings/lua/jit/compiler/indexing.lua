@@ -59,7 +59,7 @@ local function table_entry(self, v, key)
             return NIL
         elseif t and (named and types.dict_value(t) or not named and types.element(t) and not (self.records_stay
             and types.dict_value(types.element(t)))) then
-            self:make_list(data)
+            self:make_list(data, types.dict_value(t) or types.element(t), named)
             return self:index(v, key)
         end
         self:fail("which entry of this table is meant is known only when the graph runs, and they are of several kinds")
