@@ -1,4 +1,4 @@
-/* boxes.c: strings, lists and tuples of graphs while they run. */
+/* boxes.c: strings, lists, dicts and tuples of graphs while they run. */
 #include "engine/script/boxes.h"
 
 #include "engine/core/memory.h"
@@ -46,6 +46,15 @@ td_status td_box_list_new(td_box_entries entries, td_value *out) {
     return TD_OK;
 }
 
+td_status td_box_dict_new(td_value *out) {
+    td_box_dict *dict = td_calloc(1, sizeof *dict);
+    if (!dict)
+        return fail_memory();
+    atomic_init(&dict->box.refs, 1);
+    *out = TD_BOX(TD_BOX_DICT, dict);
+    return TD_OK;
+}
+
 /* ---- letting go ---- */
 
 static void drop_entries(td_box_list *list) {
@@ -68,6 +77,8 @@ void td_box_destroy(td_value box) {
         drop_entries(list);
         td_free(list->block);
     }
+    if (td_value_dict(box))
+        td_dict_clear(td_value_dict(box));
     for (int k = 0; tuple && k < tuple->n; k++)
         td_value_drop(&tuple->parts[k]);
     td_free(td_value_box(box));
@@ -185,6 +196,19 @@ td_value td_list_entry(const td_box_list *list, int index) {
     return TD_NIL;
 }
 
+int td_value_length(td_value v) {
+    const td_box_list *list = td_value_list(v);
+    return list ? list->n : v.n;
+}
+
+td_value td_value_entry(td_value v, int k) {
+    const td_box_list *list = td_value_list(v);
+    return list                       ? td_list_entry(list, k)
+           : v.kind == TD_KIND_INTS   ? TD_I(v.ints[k])
+           : v.kind == TD_KIND_FLOATS ? TD_F(v.floats[k])
+                                      : td_tensor_or_nil(v.tensors[k]);
+}
+
 td_status td_list_replace(td_box_list *list, int index, td_value entry) {
     td_status status = fit_entry(list, &entry);
     if (status)
@@ -216,6 +240,121 @@ td_value td_list_argument(const td_box_list *list) {
         break;
     }
     return TD_BOX(TD_BOX_LIST, list);
+}
+
+/* ---- dicts ---- */
+
+/* A map of entries, which also form a list in their order. An entry that was taken out stays in the
+ * map until there are more such than others. */
+static bool has_key(const void *found, const void *key) {
+    const td_dict_entry *entry = found;
+    int64_t length, own;
+    const char *text = td_value_text(*(const td_value *)key, &length);
+    const char *other = td_value_text(entry->key, &own);
+    return length == own && !memcmp(text, other, (size_t)length);
+}
+
+static td_dict_entry *find_entry(const td_box_dict *dict, uint64_t hash, td_value key) {
+    return td_map_find(&dict->map, hash, has_key, &key);
+}
+
+td_dict_entry *td_dict_find(const td_box_dict *dict, td_value key) {
+    td_dict_entry *entry = find_entry(dict, td_hash_text(td_value_text(key, NULL)), key);
+    return entry && entry->there ? entry : NULL;
+}
+
+static void link_last(td_box_dict *dict, td_dict_entry *entry) {
+    entry->before = dict->last;
+    entry->next = NULL;
+    *(dict->last ? &dict->last->next : &dict->first) = entry;
+    dict->last = entry;
+    entry->there = true;
+    dict->n++;
+}
+
+static void unlink_entry(td_box_dict *dict, td_dict_entry *entry) {
+    *(entry->before ? &entry->before->next : &dict->first) = entry->next;
+    *(entry->next ? &entry->next->before : &dict->last) = entry->before;
+    entry->there = false;
+    dict->n--;
+}
+
+static void free_entry(td_dict_entry *entry) {
+    td_value_drop(&entry->key);
+    td_value_drop(&entry->value);
+    td_free(entry);
+}
+
+/* The map anew, of what is there alone. It stays as it is where memory has run out. */
+static void forget_removed(td_box_dict *dict) {
+    td_map map = {0};
+    for (td_dict_entry *entry = dict->first; entry; entry = entry->next)
+        if (td_map_add(&map, entry->hash, entry)) {
+            td_map_clear(&map);
+            return;
+        }
+    for (size_t k = 0; k < dict->map.size; k++) {
+        td_dict_entry *entry = dict->map.slots[k].entry;
+        if (entry && !entry->there)
+            free_entry(entry);
+    }
+    td_map_clear(&dict->map);
+    dict->map = map;
+}
+
+static td_dict_entry *add_entry(td_box_dict *dict, uint64_t hash, td_value key) {
+    td_dict_entry *entry = td_calloc(1, sizeof *entry);
+    if (!entry || td_value_keep(key, &entry->key) || td_map_add(&dict->map, hash, entry)) {
+        if (entry)
+            free_entry(entry);
+        return NULL;
+    }
+    entry->hash = hash;
+    return entry;
+}
+
+td_status td_dict_set(td_box_dict *dict, td_value key, td_value value) {
+    uint64_t hash = td_hash_text(td_value_text(key, NULL));
+    td_dict_entry *entry = find_entry(dict, hash, key);
+    td_value kept;
+    td_status status = td_value_keep(value, &kept);
+    if (status)
+        return status;
+    if (!entry && dict->map.count > 2 * (size_t)dict->n + 16)
+        forget_removed(dict);
+    if (!entry)
+        entry = add_entry(dict, hash, key);
+    if (!entry) {
+        td_value_drop(&kept);
+        return fail_memory();
+    }
+    td_value former = entry->value; /* may hold the dict itself */
+    entry->value = kept;
+    if (!entry->there)
+        link_last(dict, entry);
+    td_value_drop(&former);
+    return TD_OK;
+}
+
+void td_dict_delete(td_box_dict *dict, td_value key) {
+    td_dict_entry *entry = td_dict_find(dict, key);
+    if (!entry)
+        return;
+    td_value former = entry->value;
+    entry->value = TD_NIL;
+    unlink_entry(dict, entry);
+    td_value_drop(&former);
+}
+
+void td_dict_clear(td_box_dict *dict) {
+    td_map map = dict->map;
+    dict->map = (td_map){0};
+    dict->first = dict->last = NULL;
+    dict->n = 0;
+    for (size_t k = 0; k < map.size; k++)
+        if (map.slots[k].entry)
+            free_entry(map.slots[k].entry);
+    td_map_clear(&map);
 }
 
 /* ---- values ---- */
@@ -280,12 +419,29 @@ static td_status copy_list(const td_box_list *list, td_value *out) {
     return status;
 }
 
+static td_status copy_dict(const td_box_dict *dict, td_value *out) {
+    td_value made = TD_NIL;
+    td_status status = td_box_dict_new(&made);
+    for (td_dict_entry *entry = dict->first; entry && status == TD_OK; entry = entry->next) {
+        td_value value = TD_NIL;
+        status = td_value_copy(entry->value, &value);
+        if (status == TD_OK)
+            status = td_dict_set(td_value_dict(made), entry->key, value);
+        td_value_drop(&value);
+    }
+    if (status)
+        td_value_drop(&made);
+    else
+        *out = made;
+    return status;
+}
+
 static bool has_list(td_value v) {
     const td_box_tuple *tuple = td_value_tuple(v);
     for (int k = 0; tuple && k < tuple->n; k++)
         if (has_list(tuple->parts[k]))
             return true;
-    return v.kind == TD_BOX_LIST;
+    return v.kind == TD_BOX_LIST || v.kind == TD_BOX_DICT;
 }
 
 td_status td_value_copy(td_value v, td_value *out) {
@@ -295,6 +451,8 @@ td_status td_value_copy(td_value v, td_value *out) {
         return td_value_keep(td_list_argument(list), out);
     if (list)
         return copy_list(list, out);
+    if (td_value_dict(v))
+        return copy_dict(td_value_dict(v), out);
     if (!tuple || !has_list(v))
         return td_value_keep(v, out);
     td_value made = TD_NIL;
@@ -306,4 +464,20 @@ td_status td_value_copy(td_value v, td_value *out) {
     else
         *out = made;
     return status;
+}
+
+void td_value_set_given(td_value v) {
+    td_box_list *list = td_value_list(v);
+    td_box_dict *dict = td_value_dict(v);
+    const td_box_tuple *tuple = td_value_tuple(v);
+    if (list)
+        list->given = true;
+    for (int k = 0; list && list->entries == TD_ENTRIES_VALUES && k < list->n; k++)
+        td_value_set_given(list->values[k]);
+    if (dict)
+        dict->given = true;
+    for (td_dict_entry *entry = dict ? dict->first : NULL; entry; entry = entry->next)
+        td_value_set_given(entry->value);
+    for (int k = 0; tuple && k < tuple->n; k++)
+        td_value_set_given(tuple->parts[k]);
 }

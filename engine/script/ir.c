@@ -146,6 +146,7 @@ const char *td_ir_kind_name(td_ir_kind kind) {
                                                    [TD_IR_CALL] = "prim::CallFunction",
                                                    [TD_IR_FORK] = "prim::fork",
                                                    [TD_IR_HOST_CALL] = "prim::HostCall",
+                                                   [TD_IR_DICT_CONSTRUCT] = "prim::DictConstruct",
                                                    [TD_IR_WITH] = "prim::With"};
     return names[kind];
 }

@@ -51,6 +51,7 @@ typedef enum td_ir_type_kind {
     TD_IR_LIST,     /* int[] */
     TD_IR_OPTIONAL, /* int? */
     TD_IR_FUTURE,   /* Future(int) */
+    TD_IR_DICT,     /* Dict(str, int): parts are str and the values' type */
     TD_IR_TUPLE,    /* (int, Tensor) */
     TD_IR_TYPE_KINDS
 } td_ir_type_kind;
@@ -67,7 +68,8 @@ struct td_ir_type {
     int n;                  /* dims of a tensor, or TD_IR_UNKNOWN; parts of another type */
     const int64_t *sizes;   /* of a tensor whose dims are known; of each its size or UNKNOWN */
     const int64_t *strides; /* likewise; NULL: none is known */
-    const td_ir_type *const *parts; /* of a list, optional or future one; of a tuple n */
+    const td_ir_type *const
+        *parts; /* of a list, optional or future one; of a dict two; of a tuple n */
 };
 
 /* A type without parts; of a tensor nothing is known then. Lives for ever. */
@@ -113,6 +115,7 @@ typedef enum td_ir_kind {
     TD_IR_FORK,            /* (inputs...) -> Future of what a graph of its own gives, which runs on
                               another thread: its only output, or a tuple of all */
     TD_IR_HOST_CALL,       /* (inputs...) -> outputs... of a function of the host's */
+    TD_IR_DICT_CONSTRUCT,  /* (key, value, key, value...) -> dict */
     TD_IR_WITH,            /* (); one block without inputs, which runs in a mode of the thread */
     TD_IR_KINDS
 } td_ir_kind;

@@ -290,6 +290,10 @@ static const td_ir_type *take_parts(parser *p, td_ir_type_kind kind) {
         fail(p, "a future has one type");
         return NULL;
     }
+    if (kind == TD_IR_DICT && (n != 2 || parts[0]->kind != TD_IR_STRING)) {
+        fail(p, "a dict has strings as keys and one type of values");
+        return NULL;
+    }
     return td_ir_type_of_parts(p->scope->g, kind, n, parts);
 }
 
@@ -312,6 +316,8 @@ static const td_ir_type *take_plain_type(parser *p) {
         return take_tensor(p, TD_DTYPE_NONE);
     if (n == 6 && !strncmp(name, "Future", n) && (take(p, "(") || take(p, "[")))
         return take_parts(p, TD_IR_FUTURE);
+    if (n == 4 && !strncmp(name, "Dict", n) && (take(p, "(") || take(p, "[")))
+        return take_parts(p, TD_IR_DICT);
     for (int d = 0; d < TD_DTYPE_COUNT; d++)
         if (strlen(td_ir_dtype_name((td_dtype)d)) == n &&
             !strncmp(name, td_ir_dtype_name((td_dtype)d), n))
@@ -469,6 +475,7 @@ static bool take_constant(parser *p, const td_ir_type *type, char *room, size_t 
     case TD_IR_ANY:
     case TD_IR_OPTIONAL:
     case TD_IR_FUTURE:
+    case TD_IR_DICT:
     case TD_IR_TUPLE:
     case TD_IR_TYPE_KINDS:
         break;

@@ -6,11 +6,14 @@
 #include <string.h>
 
 static const char *const names[TD_IR_TYPE_KINDS] = {
-    [TD_IR_TENSOR] = "Tensor",       [TD_IR_INT] = "int",       [TD_IR_FLOAT] = "float",
-    [TD_IR_BOOL] = "bool",           [TD_IR_NUMBER] = "Scalar", [TD_IR_STRING] = "str",
-    [TD_IR_NONE] = "NoneType",       [TD_IR_DTYPE] = "dtype",   [TD_IR_DEVICE] = "Device",
-    [TD_IR_GENERATOR] = "Generator", [TD_IR_ANY] = "Any",       [TD_IR_LIST] = "[]",
-    [TD_IR_OPTIONAL] = "?",          [TD_IR_FUTURE] = "Future", [TD_IR_TUPLE] = "()"};
+    [TD_IR_TENSOR] = "Tensor", [TD_IR_INT] = "int",
+    [TD_IR_FLOAT] = "float",   [TD_IR_BOOL] = "bool",
+    [TD_IR_NUMBER] = "Scalar", [TD_IR_STRING] = "str",
+    [TD_IR_NONE] = "NoneType", [TD_IR_DTYPE] = "dtype",
+    [TD_IR_DEVICE] = "Device", [TD_IR_GENERATOR] = "Generator",
+    [TD_IR_ANY] = "Any",       [TD_IR_LIST] = "[]",
+    [TD_IR_OPTIONAL] = "?",    [TD_IR_FUTURE] = "Future",
+    [TD_IR_DICT] = "Dict",     [TD_IR_TUPLE] = "()"};
 
 const char *td_ir_dtype_name(td_dtype dtype) {
     static const char *const dtypes[TD_DTYPE_COUNT] = {
@@ -136,7 +139,8 @@ static const td_ir_type *without_optional(const td_ir_type *type) {
 /* Has a value of this type parts, or could it have some? */
 static bool may_nest(const td_ir_type *type) {
     td_ir_type_kind kind = (td_ir_type_kind)without_optional(type)->kind;
-    return kind == TD_IR_LIST || kind == TD_IR_TUPLE || kind == TD_IR_FUTURE || kind == TD_IR_ANY;
+    return kind == TD_IR_LIST || kind == TD_IR_DICT || kind == TD_IR_TUPLE ||
+           kind == TD_IR_FUTURE || kind == TD_IR_ANY;
 }
 
 /* Parts of types that are to fit: td_ir_type_may_enter, but that what may be anything is that on
@@ -239,8 +243,9 @@ static void add_type(words *w, const td_ir_type *type) {
     else if (type->kind == TD_IR_LIST || type->kind == TD_IR_OPTIONAL) {
         add_type(w, type->parts[0]);
         add(w, "%s", names[type->kind]);
-    } else if (type->kind == TD_IR_FUTURE || type->kind == TD_IR_TUPLE) {
-        add(w, type->kind == TD_IR_FUTURE ? "Future(" : "(");
+    } else if (type->kind == TD_IR_FUTURE || type->kind == TD_IR_TUPLE ||
+               type->kind == TD_IR_DICT) {
+        add(w, "%s(", type->kind == TD_IR_TUPLE ? "" : names[type->kind]);
         for (int k = 0; k < type->n; k++) {
             add(w, k ? ", " : "");
             add_type(w, type->parts[k]);

@@ -199,6 +199,17 @@ static td_status check_parts(const td_ir_node *node, bool makes) {
     return TD_OK;
 }
 
+static td_status check_dict(const td_ir_node *node) {
+    const td_ir_type *type = node->noutputs == 1 ? node->outputs[0]->type : NULL;
+    if (!type || type->kind != TD_IR_DICT || node->ninputs % 2)
+        return fail(node, "it is a dict of keys and values");
+    for (int k = 0; k < node->ninputs; k += 2)
+        if (node->inputs[k]->type->kind != TD_IR_STRING ||
+            !td_ir_type_may_enter(node->inputs[k + 1]->type, type->parts[1]))
+            return fail(node, "%%%s does not fit it", node->inputs[k + 1]->name);
+    return TD_OK;
+}
+
 static td_status check_group(const td_ir_node *node) {
     const td_ir_block *block = node->subgraph ? node->subgraph->block : NULL;
     if (!block || block->ninputs != node->ninputs || block->noutputs != node->noutputs)
@@ -296,6 +307,8 @@ static td_status check_kind(const td_ir_node *node) {
         return check_fork(node);
     case TD_IR_HOST_CALL:
         return TD_OK;
+    case TD_IR_DICT_CONSTRUCT:
+        return check_dict(node);
     case TD_IR_KINDS:
         break;
     }

@@ -17,7 +17,8 @@ const char *td_kind_noun(uint8_t kind) {
                                         [TD_BOX_STRING] = "a string",
                                         [TD_BOX_LIST] = "a list",
                                         [TD_BOX_TUPLE] = "a tuple",
-                                        [TD_BOX_FUTURE] = "a future"};
+                                        [TD_BOX_FUTURE] = "a future",
+                                        [TD_BOX_DICT] = "a dict"};
     return names[kind];
 }
 
@@ -58,6 +59,14 @@ static bool is_tuple(td_value v, const td_ir_type *type) {
     return true;
 }
 
+static bool is_dict(td_value v, const td_ir_type *value) {
+    const td_box_dict *dict = td_value_dict(v);
+    for (td_dict_entry *entry = dict ? dict->first : NULL; entry; entry = entry->next)
+        if (!td_value_is(entry->value, value))
+            return false;
+    return dict;
+}
+
 bool td_value_is(td_value v, const td_ir_type *type) {
     switch ((td_ir_type_kind)type->kind) {
     case TD_IR_TENSOR:
@@ -88,6 +97,8 @@ bool td_value_is(td_value v, const td_ir_type *type) {
         return is_tuple(v, type);
     case TD_IR_FUTURE:
         return v.kind == TD_BOX_FUTURE;
+    case TD_IR_DICT:
+        return is_dict(v, type->parts[1]);
     case TD_IR_ANY:
     case TD_IR_TYPE_KINDS:
         break;

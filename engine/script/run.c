@@ -228,6 +228,18 @@ static td_status run_list(const step *s, frame *f) {
     return status;
 }
 
+static td_status run_dict(const step *s, frame *f) {
+    td_value *out = &f->registers[s->outputs[0]];
+    td_status status = td_box_dict_new(out);
+    for (int k = 0; k < s->ninputs && status == TD_OK; k += 2) {
+        td_value key = *td_frame_value(f, s->inputs[k]);
+        if (!td_value_text(key, NULL))
+            return td_fail(TD_ETYPE, "a key is a string, and %s was given", td_kind_noun(key.kind));
+        status = td_dict_set(td_value_dict(*out), key, *td_frame_value(f, s->inputs[k + 1]));
+    }
+    return status;
+}
+
 static td_status run_tuple(const step *s, frame *f) {
     td_value few[16] = {TD_NIL}, *values = gather(s, f, few, 16);
     if (!values)
@@ -380,23 +392,17 @@ static td_status run_unknown(const step *s, frame *f) {
 }
 
 td_step_fn td_step_of_kind(td_ir_kind kind) {
-    static const td_step_fn steps[TD_IR_KINDS] = {[TD_IR_OPERATOR] = run_operator,
-                                                  [TD_IR_IF] = run_if,
-                                                  [TD_IR_LOOP] = run_loop,
-                                                  [TD_IR_LIST_CONSTRUCT] = run_list,
-                                                  [TD_IR_LIST_UNPACK] = run_unpack,
-                                                  [TD_IR_TUPLE_CONSTRUCT] = run_tuple,
-                                                  [TD_IR_TUPLE_UNPACK] = run_unpack,
-                                                  [TD_IR_FUSION_GROUP] = run_group,
-                                                  [TD_IR_SCALAR] = run_scalar,
-                                                  [TD_IR_TUPLE_INDEX] = run_tuple_index,
-                                                  [TD_IR_CAST] = run_cast,
-                                                  [TD_IR_RAISE] = run_raise,
-                                                  [TD_IR_PRINT] = run_print,
-                                                  [TD_IR_CALL] = run_call,
-                                                  [TD_IR_FORK] = run_fork,
-                                                  [TD_IR_HOST_CALL] = run_host_call,
-                                                  [TD_IR_WITH] = run_with};
+    static const td_step_fn steps[TD_IR_KINDS] = {
+        [TD_IR_OPERATOR] = run_operator,   [TD_IR_IF] = run_if,
+        [TD_IR_LOOP] = run_loop,           [TD_IR_LIST_CONSTRUCT] = run_list,
+        [TD_IR_LIST_UNPACK] = run_unpack,  [TD_IR_TUPLE_CONSTRUCT] = run_tuple,
+        [TD_IR_TUPLE_UNPACK] = run_unpack, [TD_IR_FUSION_GROUP] = run_group,
+        [TD_IR_SCALAR] = run_scalar,       [TD_IR_TUPLE_INDEX] = run_tuple_index,
+        [TD_IR_CAST] = run_cast,           [TD_IR_RAISE] = run_raise,
+        [TD_IR_PRINT] = run_print,         [TD_IR_CALL] = run_call,
+        [TD_IR_FORK] = run_fork,           [TD_IR_HOST_CALL] = run_host_call,
+        [TD_IR_DICT_CONSTRUCT] = run_dict, [TD_IR_WITH] = run_with,
+        [TD_IR_DICT_CONSTRUCT] = run_dict};
     return steps[kind] ? steps[kind] : run_unknown;
 }
 
@@ -564,6 +570,9 @@ td_status td_script_fork(const td_script *s, td_shared_host *host, const td_valu
                          td_value *future) {
     const td_ir_block *block = s->graph->block;
     size_t n = (size_t)block->ninputs;
+    for (size_t k = 0; k < n; k++)
+        if (inputs[k].kind == TD_KIND_GENERATOR)
+            return td_fail(TD_EVALUE, "a generator stays on its thread: a fork takes none");
     forked *c = td_malloc(sizeof *c + sizeof *c->inputs * n);
     if (!c)
         return td_fail(TD_ENOMEM, "out of memory for a fork");

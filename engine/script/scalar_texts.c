@@ -25,6 +25,108 @@ ROW(concat) {
     return status;
 }
 
+/* A new string of n bytes, its bytes to be written; NULL: out of memory. */
+static char *new_bytes(int64_t n, td_value *out) {
+    td_value made = TD_NIL;
+    char *bytes = td_calloc((size_t)n + 1, 1);
+    if (!bytes || td_box_string_new(bytes, n, &made)) {
+        td_free(bytes);
+        return NULL;
+    }
+    td_free(bytes);
+    *out = made;
+    return ((td_box_string *)(void *)td_value_box(made))->text;
+}
+
+/* ---- parts ---- */
+
+/* A place from 1, or from the end where it is negative. */
+static int64_t place_of(int64_t i, int64_t length) {
+    return i >= 0 ? i : i < -length ? 0 : length + i + 1;
+}
+
+ROW(text_part) {
+    int64_t length;
+    (void)n;
+    const char *text = td_value_text(args[0], &length);
+    int64_t from = place_of(args[1].i, length), to = place_of(args[2].i, length);
+    from = from < 1 ? 1 : from;
+    to = to > length ? length : to;
+    return td_box_string_new(from > to ? text : text + from - 1, from > to ? 0 : to - from + 1,
+                             out);
+}
+
+ROW(byte) {
+    int64_t length;
+    (void)n;
+    const char *text = td_value_text(args[0], &length);
+    int64_t at = place_of(args[1].i, length);
+    *out = at < 1 || at > length ? TD_NIL : TD_I((unsigned char)text[at - 1]);
+    return TD_OK;
+}
+
+ROW(find_text) {
+    int64_t length, wanted;
+    (void)n;
+    const char *text = td_value_text(args[0], &length), *part = td_value_text(args[1], &wanted);
+    int64_t from = place_of(args[2].i, length);
+    *out = TD_NIL;
+    for (int64_t k = from < 1 ? 0 : from - 1; k <= length - wanted; k++)
+        if (!memcmp(text + k, part, (size_t)wanted)) {
+            *out = TD_I(k + 1);
+            break;
+        }
+    return TD_OK;
+}
+
+ROW(repeat) {
+    int64_t length;
+    (void)n;
+    const char *text = td_value_text(args[0], &length);
+    int64_t times = args[1].i < 1 || !length ? 0 : args[1].i;
+    char *bytes = times && times > (1 << 30) / length ? NULL : new_bytes(times * length, out);
+    if (!bytes)
+        return td_fail(TD_ENOMEM, "out of memory for a string");
+    for (int64_t k = 0; k < times; k++)
+        memcpy(bytes + k * length, text, (size_t)length);
+    return TD_OK;
+}
+
+/* A copy with each byte as a function has it, or in the other order. */
+static td_status map_bytes(td_value v, char (*map)(char), td_value *out) {
+    int64_t length;
+    const char *text = td_value_text(v, &length);
+    char *bytes = new_bytes(length, out);
+    if (!bytes)
+        return td_fail(TD_ENOMEM, "out of memory for a string");
+    for (int64_t k = 0; k < length; k++)
+        bytes[k] = map ? map(text[k]) : text[length - 1 - k];
+    return TD_OK;
+}
+
+static char lower_of(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static char upper_of(char c) {
+    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+ROW(lower) {
+    (void)n;
+    return map_bytes(args[0], lower_of, out);
+}
+
+ROW(upper) {
+    (void)n;
+    return map_bytes(args[0], upper_of, out);
+}
+
+ROW(reversed) {
+    (void)n;
+    return map_bytes(args[0], NULL, out);
+}
+
 /* ---- numbers as texts ---- */
 
 /* As Lua's tostring: 14 digits, and a float that looks like an int gets its point. */
@@ -105,7 +207,7 @@ ROW(text_to_int) {
     return TD_OK;
 }
 
-/* ---- format ---- */
+/* ---- texts that grow ---- */
 
 /* A text that grows. */
 typedef struct builder {
@@ -130,6 +232,37 @@ static void add(builder *b, const char *bytes, size_t n) {
     memcpy(b->text + b->used, bytes, n);
     b->used += n;
 }
+
+static td_status finish(builder *b, td_value *out) {
+    if (b->status == TD_OK)
+        b->status = td_box_string_new(b->text ? b->text : "", (int64_t)b->used, out);
+    td_free(b->text);
+    return b->status;
+}
+
+ROW(concat_list) {
+    builder b = {.text = NULL};
+    char room[64];
+    int64_t length, gap;
+    (void)n;
+    const char *between = td_value_text(args[1], &gap), *text;
+    for (int k = 0; k < td_value_length(args[0]) && b.status == TD_OK; k++) {
+        td_value entry = td_value_entry(args[0], k);
+        bool fits =
+            entry.kind == TD_KIND_INT || entry.kind == TD_KIND_FLOAT || td_value_text(entry, NULL);
+        if (!fits)
+            b.status = td_fail(TD_ETYPE, "concat: entry %d is no string and no number", k + 1);
+        else
+            b.status = text_of(entry, room, sizeof room, &text, &length);
+        if (b.status)
+            break;
+        add(&b, between, k ? (size_t)gap : 0);
+        add(&b, text, (size_t)length);
+    }
+    return finish(&b, out);
+}
+
+/* ---- format ---- */
 
 /* One conversion: `spec` is "%5.2" and so on, without its letter. */
 static void add_converted(builder *b, const char *spec, char letter, td_value v) {
@@ -215,8 +348,5 @@ ROW(format) {
             at = letter + 1;
         }
     }
-    if (b.status == TD_OK)
-        b.status = td_box_string_new(b.text ? b.text : "", (int64_t)b.used, out);
-    td_free(b.text);
-    return b.status;
+    return finish(&b, out);
 }

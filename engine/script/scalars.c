@@ -31,6 +31,11 @@ const td_scalar *td_scalar_get(int k) {
 
 /* ---- which row ---- */
 
+/* The T of a list T[], a Future(T), a Dict(str, T). */
+static const td_ir_type *entry_type(const td_ir_type *type) {
+    return type->parts[type->kind == TD_IR_DICT];
+}
+
 static bool is_number(const td_ir_type *type) {
     return type->kind == TD_IR_INT || type->kind == TD_IR_FLOAT || type->kind == TD_IR_NUMBER;
 }
@@ -52,7 +57,9 @@ static bool letter_takes(char letter, const td_ir_type *type, const td_ir_type *
         return type->kind == TD_IR_LIST &&
                (type == first || (first->kind == TD_IR_LIST && td_ir_type_fits(type, first)));
     case 'e':
-        return first->n == 1 && td_ir_type_may_enter(type, first->parts[0]);
+        return td_ir_type_may_enter(type, entry_type(first));
+    case 'D':
+        return type->kind == TD_IR_DICT;
     case 'w':
         return type->kind == TD_IR_FUTURE;
     case 'I':
@@ -122,7 +129,14 @@ const td_ir_type *td_scalar_result(const td_scalar *s, td_ir_graph *g, int n,
     case 'l':
         return first;
     case 'e':
-        return first->parts[0];
+        return entry_type(first);
+    case 'q':
+        first = entry_type(first);
+        return first->kind == TD_IR_OPTIONAL ? first
+                                             : td_ir_type_of_parts(g, TD_IR_OPTIONAL, 1, &first);
+    case 'k':
+        whole = td_ir_simple_type(TD_IR_STRING);
+        return td_ir_type_of_parts(g, TD_IR_LIST, 1, &whole);
     default: /* a */
         return first->kind == TD_IR_OPTIONAL ? first->parts[0] : first;
     }
@@ -130,14 +144,16 @@ const td_ir_type *td_scalar_result(const td_scalar *s, td_ir_graph *g, int n,
 
 bool td_scalar_gives(const td_scalar *s, int n, td_ir_value *const *arguments,
                      const td_ir_type *type) {
-    const td_ir_type *whole = td_ir_simple_type(TD_IR_INT);
-    const td_ir_type *const parts[1] = {whole};
-    const td_ir_type list = {.kind = TD_IR_LIST, .n = 1, .parts = parts};
-    const td_ir_type optional = {.kind = TD_IR_OPTIONAL, .n = 1, .parts = parts};
-    const td_ir_type *made = s->result == 'I'   ? &optional
-                             : s->result == 'L' ? &list
-                                                : td_scalar_result(s, NULL, n, arguments);
-    return td_ir_type_fits(made, type);
+    const td_ir_type *part = s->result == 'k'   ? td_ir_simple_type(TD_IR_STRING)
+                             : s->result == 'q' ? entry_type(arguments[0]->type)
+                                                : td_ir_simple_type(TD_IR_INT);
+    const td_ir_type *const parts[1] = {part};
+    const td_ir_type made = {.n = 1,
+                             .parts = parts,
+                             .kind = s->result == 'L' || s->result == 'k' ? TD_IR_LIST
+                                                                          : TD_IR_OPTIONAL};
+    bool own = strchr("ILk", s->result) || (s->result == 'q' && part->kind != TD_IR_OPTIONAL);
+    return td_ir_type_fits(own ? &made : td_scalar_result(s, NULL, n, arguments), type);
 }
 
 /* ---- values ---- */
@@ -158,6 +174,8 @@ static uint64_t kinds_of_letter(char letter) {
         return BIT(TD_KIND_TENSOR);
     case 'l':
         return BIT(TD_BOX_LIST) | BIT(TD_KIND_INTS) | BIT(TD_KIND_FLOATS) | BIT(TD_KIND_TENSORS);
+    case 'D':
+        return BIT(TD_BOX_DICT);
     case 'w':
         return BIT(TD_BOX_FUTURE);
     case 'I':

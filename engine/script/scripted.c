@@ -12,6 +12,7 @@
 #include "engine/core/modes.h"
 #include "engine/core/observer.h"
 #include "engine/script/kept_inputs.h"
+#include "engine/script/passes/alias.h"
 #include "engine/script/special.h"
 
 #include <limits.h>
@@ -400,6 +401,32 @@ td_status td_scripted_set_host(td_scripted *f, const td_script_host *host) {
     td_shared_host_release(f->host);
     f->host = host ? td_shared_host_new(host) : NULL;
     return host && !f->host ? td_fail(TD_ENOMEM, "out of memory for a host") : TD_OK;
+}
+
+static td_status gather_written(const td_alias_info *a, const td_ir_block *block,
+                                td_list *tensors) {
+    td_status status = TD_OK;
+    for (const td_ir_node *node = block->first; node && status == TD_OK; node = node->next) {
+        td_tensor *x = node->kind == TD_IR_CONSTANT ? td_arg_tensor(node->constant) : NULL;
+        if (x && td_alias_is_written(a, node->outputs[0])) {
+            td_tensor **place = td_list_add(tensors, sizeof *place);
+            if (!place)
+                return td_fail(TD_ENOMEM, "out of memory for a list");
+            *place = x;
+        }
+        for (int b = 0; b < node->nblocks && status == TD_OK; b++)
+            status = gather_written(a, node->blocks[b], tensors);
+    }
+    return status;
+}
+
+td_status td_scripted_written(const td_scripted *f, td_list *tensors) {
+    td_alias_info *a;
+    td_status status = td_alias_new(f->graph, &a);
+    if (status == TD_OK)
+        status = gather_written(a, f->graph->block, tensors);
+    td_alias_free(a);
+    return status;
 }
 
 void td_scripted_set_eager(td_scripted *f, bool eager) {

@@ -33,6 +33,9 @@ const td_ir_graph *td_scripted_graph(const td_scripted *f);
 const char *td_scripted_name(const td_scripted *f);
 int td_scripted_ninputs(const td_scripted *f);
 int td_scripted_noutputs(const td_scripted *f);
+/* Constant tensors of the graph that calls may write in place (statistics of a normalization):
+ * borrowed from it, td_tensor * into a list that the caller begins empty and clears. ENOMEM. */
+td_status td_scripted_written(const td_scripted *f, td_list *tensors) TD_MUST_CHECK;
 /* It is copied. Before the first call. ENOMEM: its release has run. */
 td_status td_scripted_set_host(td_scripted *f, const td_script_host *host) TD_MUST_CHECK;
 /* Run the graph as it was written, node by node, from here on: for breakpoints and comparisons. */

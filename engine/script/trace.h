@@ -41,8 +41,8 @@ void td_trace_abandon(td_trace *t);
 /* ---- for dispatchers of one's own, which put what they run into a trace ---- */
 
 /* A trace that is in force nowhere and has no inputs. `stranger` is asked for the value of a tensor
- * that the trace has not seen, once; NULL: it is a constant. `place` as above. td_trace_abandon ends
- * it. */
+ * that the trace has not seen, once; NULL: it is a constant. `place` as above. td_trace_abandon
+ * ends it. */
 td_status td_trace_new(td_ir_value *(*stranger)(void *ctx, td_trace *t, td_tensor *x),
                        void (*place)(void *ctx, td_ir_graph *g, td_ir_place *place), void *ctx,
                        td_trace **out) TD_MUST_CHECK;

@@ -40,23 +40,29 @@ end
 local FAST = " fast allows groups of pointwise operators other last bits than theirs: sums and products are joined and reordered, 16-bit "
     .. "floats go on in float32 from one operator to the next; f:why() tells the difference in ulp that was measured."
 
-jit.trace = declare("trace(any fn, Tensor|Tensor[] inputs, *, bool check=true, str? name=nil, bool fast=false) -> ScriptFunction",
+jit.trace = declare("trace(any fn, Tensor|Tensor[] inputs, *, bool check=true, str? name=nil, bool fast=false, bool eager=false) -> ScriptFunction",
     "Runs a function, or a module, with these tensors and records what it calls: a ScriptFunction of the graph. Tensors that the "
     .. "function has otherwise are constants of it, by reference. What Lua works out of a tensor (item, a comparison, a size) is fixed, "
-    .. "with a warning that names the line; check calls the function twice more with other numbers and compares." .. FAST,
-    function(fn, inputs, check, name, fast)
-        return document(make_fast(trace.run(check_callable("trace", fn), inputs, { check = check, name = name }), fast))
+    .. "with a warning that names the line; check calls the function three times more with other numbers and compares. eager: see script." .. FAST,
+    function(fn, inputs, check, name, fast, eager)
+        local f = trace.run(check_callable("trace", fn), inputs, { check = check, name = name, eager = eager })
+        script.info(f).eager = eager
+        return document(make_fast(f, fast))
     end)
 
-jit.script = declare("script(any fn, *, str? types=nil, str? name=nil, bool fast=false) -> ScriptFunction",
+jit.script = declare("script(any fn, *, str? types=nil, str? name=nil, bool fast=false, bool eager=false) -> ScriptFunction",
     "Compiles the Lua source of a function, or of a module's forward, with its branches and loops: a ScriptFunction of the graph. "
     .. "Parameters are tensors, or of the types that a comment on the function's head or `types` says: --: Tensor, int, float[], "
-    .. "Tensor?, (Tensor, Tensor), nil; one of nil is never given. What the function reads and is no tensor (numbers, tables, a module's "
-    .. "training) is fixed; tensors are there by reference." .. FAST,
-    function(fn, types, name, fast)
+    .. "Tensor?, Dict(str, Tensor), (Tensor, Tensor), nil; one of nil is never given; the type of an empty table stands behind it: "
+    .. "local list = {} --: Tensor[]. What the function reads and is no tensor (numbers, tables, a module's training) is fixed; tensors are "
+    .. "there by reference. Where a module has changed since, a call says so. "
+    .. "eager: calls run fn itself and not the graph, so that prints, breakpoints and debuggers work in it, as they do where "
+    .. "tide.breakpoint() stands in it or debug.sethook stops at lines." .. FAST,
+    function(fn, types, name, fast, eager)
         check_callable("script", fn)
-        local f = tide._require("jit.compiler.compile").compile(fn, { types = types, name = name })
-        script.info(f).made = "compiled"
+        local f = tide._require("jit.compiler.compile").compile(fn, { types = types, name = name, eager = eager })
+        local info = script.info(f)
+        info.made, info.eager = "compiled", eager
         return document(make_fast(f, fast))
     end)
 
@@ -94,12 +100,14 @@ jit.emit_c = declare("emit_c(any f, " .. EMIT_OPTIONS,
         return emit_c(f, path, name, main)
     end)
 
-jit.load = declare("load(str path, *, bool fast=false) -> ScriptFunction",
-    "The function of a file that f:save wrote. No Lua of it runs: a file holds a graph and its tensors, and not whether it was fast."
-    .. FAST,
-    function(path, fast)
+jit.load = declare("load(str path, *, bool fast=false, bool eager=false) -> ScriptFunction",
+    "The function of a file that f:save wrote. No Lua of it runs: a file holds a graph and its tensors, and not whether it was fast. "
+    .. "eager: the graph runs as it was written, operator by operator." .. FAST,
+    function(path, fast, eager)
         local f = script.load(path)
-        script.info(f).made = "loaded from " .. path
+        local info = script.info(f)
+        info.made, info.eager = "loaded from " .. path, eager
+        script.set_source(f, nil, eager)
         return document(make_fast(f, fast))
     end)
 

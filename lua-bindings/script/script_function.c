@@ -25,7 +25,7 @@ static bool all_tensors(int n, td_ir_value *const *values) {
 }
 
 static tide_script_function *push_empty(lua_State *L) {
-    tide_script_function *f = lua_newuserdatauv(L, sizeof *f, 1);
+    tide_script_function *f = lua_newuserdatauv(L, sizeof *f, 3);
     *f = (tide_script_function){.function = NULL};
     luaL_setmetatable(L, class_name);
     return f;
@@ -230,6 +230,11 @@ static int call(lua_State *L) {
     lua_pop(L, 1);
     if (TD_UNLIKELY(!own || !f->function))
         tide_check_script_function(L, 1, "ScriptFunction");
+    if (f->looks) {
+        if (TD_UNLIKELY(tide_script_runs_source(L, f)))
+            return tide_script_call_source(L);
+        tide_script_check_watched(L, f);
+    }
     int given = lua_gettop(L) - 1;
     if (TD_UNLIKELY(!f->plain || given != f->ninputs))
         return call_any(L, f);

@@ -8,7 +8,10 @@ typedef struct tide_script_function {
     td_scripted *function; /* a reference; NULL: not filled yet, or collected */
     const char *name;      /* the function's */
     int ninputs, noutputs;
-    bool plain; /* all inputs and outputs are tensors, and there are few of them */
+    bool plain;             /* all inputs and outputs are tensors, and there are few of them */
+    bool looks;             /* a call looks at what follows first */
+    bool has_source, eager; /* the Lua function that it was made of is kept; it runs in its place */
+    int nwatched;           /* entries of the list of modules and fields that a call compares */
 } tide_script_function;
 
 /* Push a new one of a graph, which is held, under a name. Raises an error, having lost nothing. */
@@ -33,6 +36,16 @@ td_value *tide_to_future(lua_State *L, int index);
 void tide_script_push(lua_State *L, const td_value *v);
 
 void tide_open_script_values(lua_State *L);
+
+/* script_source.c. Is the Lua function of the ScriptFunction at stack index 1 to run instead of its
+ * graph? Run it with the arguments from 2 on: its results are the stack. */
+bool tide_script_runs_source(lua_State *L, const tide_script_function *f);
+int tide_script_call_source(lua_State *L);
+/* Raise what changed in the modules that the one at stack index 1 was made of, if anything did. */
+void tide_script_check_watched(lua_State *L, const tide_script_function *f);
+/* Arguments 2 on of tide._script.set_source and watch, for the function at 1. */
+void tide_script_set_source(lua_State *L, tide_script_function *f);
+void tide_script_watch(lua_State *L, tide_script_function *f);
 
 /* Read the arguments from stack index 2 on for a function's inputs; they are loaded by
  * tide_load_inputs. Pushes what holds them. */
@@ -62,6 +75,7 @@ int tide_script_memory(lua_State *L);
 int tide_script_code_cache(lua_State *L);
 int tide_script_bisect(lua_State *L);
 int tide_script_operators(lua_State *L);
+int tide_script_written(lua_State *L);
 /* script_trace.c. trace(fn, inputs, names, notes, name) */
 int tide_script_trace(lua_State *L);
 

@@ -165,6 +165,7 @@ static int load(lua_State *L) {
 /* fork(f, ...): a future of the call. */
 static int fork_call(lua_State *L) {
     const tide_script_function *f = tide_check_script_function(L, 1, "fork");
+    tide_script_check_watched(L, f);
     td_value *inputs = tide_read_inputs(L, f);
     td_value *future = tide_push_future(L);
     tide_load_inputs(L, f, inputs);
@@ -210,6 +211,18 @@ static int wait_future(lua_State *L) {
     return failed ? lua_error(L) : lua_gettop(L) - 1;
 }
 
+/* ---- what it was made of ---- */
+
+static int set_source(lua_State *L) {
+    tide_script_set_source(L, tide_check_script_function(L, 1, "set_source"));
+    return 0;
+}
+
+static int watch(lua_State *L) {
+    tide_script_watch(L, tide_check_script_function(L, 1, "watch"));
+    return 0;
+}
+
 void tide_set_script_functions(lua_State *L) {
     static const luaL_Reg functions[] = {
         {"parse", parse},
@@ -224,6 +237,9 @@ void tide_set_script_functions(lua_State *L) {
         {"bisect", tide_script_bisect},
         {"operators", tide_script_operators},
         {"code_cache", tide_script_code_cache},
+        {"written", tide_script_written},
+        {"set_source", set_source},
+        {"watch", watch},
         {"save", save},
         {"load", load},
         {"fork", fork_call},

@@ -249,3 +249,30 @@ int tide_script_operators(lua_State *L) {
         return tide_fail_script(L, f, inputs);
     return failed ? lua_error(L) : 1;
 }
+
+/* ---- what it writes ---- */
+
+static int push_tensors(lua_State *L) {
+    const td_list *list = lua_touserdata(L, 1);
+    td_tensor *const *tensors = list->items;
+    lua_createtable(L, list->n, 0);
+    for (int k = 0; k < list->n; k++) {
+        tide_push_handle(L)->tensor = td_retain(tensors[k]);
+        lua_rawseti(L, -2, k + 1);
+    }
+    return 1;
+}
+
+/* written(f): a list of the tensors among its constants that calls may write in place. */
+int tide_script_written(lua_State *L) {
+    const tide_script_function *f = tide_check_script_function(L, 1, "written");
+    td_list list = {.items = NULL};
+    tide_push_function(L, push_tensors, 0);
+    td_status status = td_scripted_written(f->function, &list);
+    lua_pushlightuserdata(L, &list);
+    int failed = status ? 0 : lua_pcall(L, 1, 1, 0);
+    td_list_clear(&list);
+    if (status)
+        return tide_raise(L);
+    return failed ? lua_error(L) : 1;
+}

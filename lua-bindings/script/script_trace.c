@@ -27,13 +27,15 @@ typedef struct tracing {
 
 /* ---- places ---- */
 
-static bool same_modes(const td_modes *a, const td_modes *b) {
-    return a->grad_disabled == b->grad_disabled && a->inference == b->inference &&
-           memcmp(a->cast, b->cast, sizeof a->cast) == 0;
+/* Does a graph that was begun in modes a hold what it has of b? What is made in no_grad is
+ * detached, and the casts of an autocast are calls; but not where the trace itself ran in these. */
+static bool holds_modes(const td_modes *a, const td_modes *b) {
+    bool grad = !a->grad_disabled || b->grad_disabled;
+    return grad && (!a->casting || memcmp(a->cast, b->cast, sizeof a->cast) == 0);
 }
 
-/* The line that a call works for; where modes are otherwise than at the beginning, that is noted,
- * since graphs don't hold them. */
+/* The line that a call works for; where it runs in modes that the graph does not hold, that is
+ * noted. */
 static void find_place(void *ctx, td_ir_graph *g, td_ir_place *place) {
     tracing *t = ctx;
     td_origin origin = {.line = 0};
@@ -42,7 +44,7 @@ static void find_place(void *ctx, td_ir_graph *g, td_ir_place *place) {
         place->file = td_ir_text(g, origin.source, strlen(origin.source));
         place->line = origin.line;
     }
-    if (!t->changed.line && !same_modes(&t->modes, &td_modes_current))
+    if (!t->changed.line && !holds_modes(&t->modes, &td_modes_current))
         t->changed = origin;
 }
 

@@ -1,10 +1,11 @@
 /* script_values.c: Lua values as values of graphs, and back. Lists and tuples are tables from 1 to
- * n, futures an object of their own. What a value owns while arguments are read lies in userdata on
- * the stack, so that an error loses nothing.
+ * n, dicts tables with names, futures an object of their own. What a value owns while arguments are
+ * read lies in userdata on the stack, so that an error loses nothing.
  */
 #include "lua-bindings/call/args.h"
 #include "lua-bindings/script/script_function.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- from Lua ---- */
@@ -116,6 +117,7 @@ static td_value read_values(lua_State *L, int index, const td_ir_value *input, c
         TIDE_CHECK(L, td_list_append(td_value_list(*held), v));
         lua_settop(L, top - 1);
     }
+    td_value_set_given(*held);
     return *held;
 }
 
@@ -136,14 +138,8 @@ static td_value read_tuple(lua_State *L, int index, const td_ir_value *input, co
         TIDE_CHECK(L, td_value_keep(v, &td_value_tuple(*held)->parts[j]));
         lua_settop(L, top - 1);
     }
+    td_value_set_given(*held);
     return *held;
-}
-
-static td_value read_list(lua_State *L, int index, const td_ir_value *input, const char *name,
-                          int k) {
-    td_ir_type_kind kind = (td_ir_type_kind)input->type->parts[0]->kind;
-    bool simple = kind == TD_IR_TENSOR || kind == TD_IR_INT || kind == TD_IR_FLOAT;
-    return (simple ? read_elements : read_values)(L, index, input, name, k);
 }
 
 /* As it lies in Lua; one that holds a NUL is boxed, since the engine's texts end there. */
@@ -155,6 +151,65 @@ static td_value read_string(lua_State *L, int index) {
     td_value *held = push_holder(L, holder_name);
     TIDE_CHECK(L, td_box_string_new(text, (int64_t)length, held));
     return *held;
+}
+
+/* A key of a table, where the string lies in Lua. */
+typedef struct table_key {
+    const char *text;
+    size_t length;
+} table_key;
+
+static int compare_keys(const void *first, const void *second) {
+    const table_key *a = first, *b = second;
+    int order = memcmp(a->text, b->text, a->length < b->length ? a->length : b->length);
+    return order ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+/* The keys of a table, which are strings, in their order, since tables have none; pushed. */
+static table_key *push_keys(lua_State *L, int index, const td_ir_value *input, const char *name,
+                            int k, int *n) {
+    *n = 0;
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            fail_input(L, index, input, name, k);
+        ++*n;
+    }
+    table_key *keys = lua_newuserdatauv(L, sizeof *keys * (size_t)(*n + 1), 0);
+    int j = 0;
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1), j++)
+        keys[j].text = lua_tolstring(L, -2, &keys[j].length);
+    qsort(keys, (size_t)*n, sizeof *keys, compare_keys);
+    return keys;
+}
+
+static td_value read_dict(lua_State *L, int index, const td_ir_value *input, const char *name,
+                          int k) {
+    int n;
+    td_ir_value entry = *input;
+    entry.type = input->type->parts[1];
+    if (!lua_istable(L, index))
+        fail_input(L, index, input, name, k);
+    luaL_checkstack(L, 12, name);
+    td_value *held = push_holder(L, holder_name);
+    TIDE_CHECK(L, td_box_dict_new(held));
+    const table_key *keys = push_keys(L, index, input, name, k, &n);
+    for (int j = 0, top = lua_gettop(L); j < n; j++, lua_settop(L, top)) {
+        lua_pushlstring(L, keys[j].text, keys[j].length);
+        td_value key = read_string(L, top + 1);
+        lua_pushvalue(L, top + 1);
+        lua_rawget(L, index);
+        td_value v = read_whole(L, lua_gettop(L), &entry, name, k);
+        TIDE_CHECK(L, td_dict_set(td_value_dict(*held), key, v));
+    }
+    td_value_set_given(*held);
+    return *held;
+}
+
+static td_value read_list(lua_State *L, int index, const td_ir_value *input, const char *name,
+                          int k) {
+    td_ir_type_kind kind = (td_ir_type_kind)input->type->parts[0]->kind;
+    bool simple = kind == TD_IR_TENSOR || kind == TD_IR_INT || kind == TD_IR_FLOAT;
+    return (simple ? read_elements : read_values)(L, index, input, name, k);
 }
 
 /* What stands for itself, whatever is expected. */
@@ -178,6 +233,9 @@ static td_value read_any(lua_State *L, int index, const td_ir_value *input, cons
         return (td_value){.kind = TD_KIND_TENSOR};
     if (tide_to_future(L, index))
         return *tide_to_future(L, index);
+    td_generator *generator = luaL_testudata(L, index, "tide.Generator");
+    if (generator)
+        return (td_value){.kind = TD_KIND_GENERATOR, .generator = generator};
     td_dtype dtype = lua_isuserdata(L, index) ? tide_to_dtype(L, index) : TD_DTYPE_NONE;
     if (dtype == TD_DTYPE_NONE)
         fail_input(L, index, input, name, k);
@@ -209,10 +267,12 @@ static bool has_kind(td_value *v, td_ir_type_kind kind) {
         return true;
     case TD_IR_FUTURE:
         return v->kind == TD_BOX_FUTURE;
-    case TD_IR_DEVICE:
     case TD_IR_GENERATOR:
+        return v->kind == TD_KIND_GENERATOR;
+    case TD_IR_DEVICE:
     case TD_IR_LIST:
     case TD_IR_OPTIONAL:
+    case TD_IR_DICT:
     case TD_IR_TUPLE:
     case TD_IR_TYPE_KINDS:
         break;
@@ -230,6 +290,8 @@ td_value tide_script_read(lua_State *L, int index, const td_ir_value *input, con
     }
     if (inner.type->kind == TD_IR_LIST)
         return read_list(L, index, &inner, name, k);
+    if (inner.type->kind == TD_IR_DICT)
+        return read_dict(L, index, &inner, name, k);
     if (inner.type->kind == TD_IR_TUPLE)
         return read_tuple(L, index, &inner, name, k);
     td_value v = read_any(L, index, &inner, name, k);
@@ -289,6 +351,15 @@ static void push_tuple(lua_State *L, const td_box_tuple *tuple) {
     }
 }
 
+static void push_dict(lua_State *L, const td_box_dict *dict) {
+    lua_createtable(L, 0, dict->n);
+    for (const td_dict_entry *e = dict->first; e; e = e->next) {
+        tide_script_push(L, &e->key);
+        tide_script_push(L, &e->value);
+        lua_rawset(L, -3);
+    }
+}
+
 static void push_box(lua_State *L, const td_value *v) {
     int64_t length;
     const char *text = td_value_text(*v, &length);
@@ -298,6 +369,8 @@ static void push_box(lua_State *L, const td_value *v) {
         push_box_list(L, td_value_list(*v));
     else if (td_value_tuple(*v))
         push_tuple(L, td_value_tuple(*v));
+    else if (td_value_dict(*v))
+        push_dict(L, td_value_dict(*v));
     else
         *tide_push_future(L) = td_value_retain(*v);
 }

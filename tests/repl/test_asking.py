@@ -161,6 +161,12 @@ class Fingers(unittest.TestCase):
         self.assertIn("automatic %debug is off", said[5])
         self.assertIn("on or off expected, got maybe", said[7])
 
+    def test_a_breakpoint_in_a_scripted_function_stops_in_its_source(self):
+        said = ask("f = tide.jit.script(function(x)\n    local y = x * 2\n    tide.breakpoint()\n    return y\nend)",
+                   "f(tide.ones(1)):item()", "y:item() * 21", "c", "f:why()")
+        self.assertRegex(said[-2], r"(?s)breakpoint.*tide.breakpoint\(\).*debug> 42.*debug> 2.0\n")
+        self.assertIn("a breakpoint: calls run the Lua function", said[-1])
+
     def test_what_is_not_needed_says_so(self):
         for name in ("matplotlib", "pylab", "load_ext", "reload_ext", "autoreload", "tensorboard", "config", "colors"):
             with self.subTest(name):

@@ -136,11 +136,12 @@ static bool writes_argument(const td_ir_node *node, int k) {
 /* Of kinds that are not known all is assumed. */
 static bool is_known_kind(const td_ir_node *node) {
     static const bool known[TD_IR_KINDS] = {
-        [TD_IR_OPERATOR] = true,     [TD_IR_CONSTANT] = true,        [TD_IR_IF] = true,
-        [TD_IR_LOOP] = true,         [TD_IR_LIST_CONSTRUCT] = true,  [TD_IR_LIST_UNPACK] = true,
-        [TD_IR_FUSION_GROUP] = true, [TD_IR_TUPLE_CONSTRUCT] = true, [TD_IR_TUPLE_UNPACK] = true,
-        [TD_IR_SCALAR] = true,       [TD_IR_TUPLE_INDEX] = true,     [TD_IR_CAST] = true,
-        [TD_IR_RAISE] = true,        [TD_IR_PRINT] = true,           [TD_IR_WITH] = true};
+        [TD_IR_OPERATOR] = true,      [TD_IR_CONSTANT] = true,        [TD_IR_IF] = true,
+        [TD_IR_LOOP] = true,          [TD_IR_LIST_CONSTRUCT] = true,  [TD_IR_LIST_UNPACK] = true,
+        [TD_IR_FUSION_GROUP] = true,  [TD_IR_TUPLE_CONSTRUCT] = true, [TD_IR_TUPLE_UNPACK] = true,
+        [TD_IR_SCALAR] = true,        [TD_IR_TUPLE_INDEX] = true,     [TD_IR_CAST] = true,
+        [TD_IR_RAISE] = true,         [TD_IR_PRINT] = true,           [TD_IR_WITH] = true,
+        [TD_IR_DICT_CONSTRUCT] = true};
     return known[node->kind];
 }
 
@@ -167,7 +168,7 @@ static void join_operator(td_alias_info *a, const td_ir_node *node) {
 
 /* Lists that give their entries or themselves, or are made of others' entries. */
 static void join_scalar(td_alias_info *a, const td_ir_node *node) {
-    bool own = !strchr("lea", node->scalar->result); /* numbers, texts, a list of sizes */
+    bool own = !strchr("leqa", node->scalar->result); /* numbers, texts, a list of sizes */
     for (int k = 0; k < node->ninputs; k++) {
         if (writes_argument(node, k))
             mark(a, node->inputs[k], true, false, false);

@@ -142,5 +142,6 @@ bool td_node_may_fail(const td_ir_node *node) {
         return !trips || trips->i > MOST_TRIPS || block_may_fail(node->blocks[0]);
     }
     return node->kind != TD_IR_CONSTANT && node->kind != TD_IR_LIST_CONSTRUCT &&
-           node->kind != TD_IR_TUPLE_CONSTRUCT && node->kind != TD_IR_TUPLE_UNPACK;
+           node->kind != TD_IR_DICT_CONSTRUCT && node->kind != TD_IR_TUPLE_CONSTRUCT &&
+           node->kind != TD_IR_TUPLE_UNPACK;
 }

@@ -73,7 +73,7 @@ end
 
 function Writer:define(value)
     local name = self:new_name(value.name)
-    self.names[value.name] = name
+    self.names[value.name], self.types[value.name] = name, value.type
     return name
 end
 
@@ -323,12 +323,40 @@ kinds["prim::Loop"] = function(writer, node)
     writer:line("end")
 end
 
--- Operators on numbers, booleans, strings and lists.
+kinds["prim::DictConstruct"] = function(writer, node)
+    local parts = {}
+    for k = 1, #node.inputs, 2 do
+        parts[#parts + 1] = string.format("[%s] = %s", writer.names[node.inputs[k]], writer.names[node.inputs[k + 1]])
+    end
+    writer:locals(node, "{" .. table.concat(parts, ", ") .. "}")
+end
+
+-- Operators on strings, lists and dicts as Lua writes them: $1, $2 are the inputs. What writes one gives it as its result.
+local VALUES = { get_entry = "$1[$2]", get = "$1[$2]", __contains__ = "$1[$2] ~= nil", remove = "table.remove($1, $2)",
+    pop = "table.remove($1)", sub = "$1:sub($2, $3)", mul = "$1:rep($2)", lower = "$1:lower()", upper = "$1:upper()",
+    reversed = "$1:reverse()", byte = "$1:byte($2)", find = "($1:find($2, $3, true))", concat = "table.concat($1, $2)" }
+local WRITES = { append = "table.insert($1, $2)", insert = "table.insert($1, $2 + 1, $3)", sort = "table.sort($1)",
+    set_entry = "$1[$2] = $3", Delete = "$1[$2] = nil" }
+
+local function fill(writer, node, pattern)
+    return (string.gsub(pattern, "%$(%d)", function(k) return writer.names[node.inputs[tonumber(k)]] end))
+end
+
+-- Operators on numbers, booleans, strings, lists and dicts.
 local function scalar(writer, node)
     local name = string.match(node.kind, "^aten::(.*)$") or node.kind
     local a, b = writer.names[node.inputs[1]], writer.names[node.inputs[2]]
     local sign = SIGNS[name] or COMPARISONS[name]
-    if sign and b then
+    local dict = string.find(writer.types[node.inputs[1]] or "", "^Dict")
+    local result = node.outputs[1] or {}
+    local text = name == "add" and result.type == "str" and "$1 .. $2" or VALUES[name]
+    local write = name == "_set_item" and (dict and "$1[$2] = $3" or "$1[$2 + 1] = $3") or WRITES[name]
+    if text and (name ~= "mul" or result.type == "str") and (name ~= "pop" or not b) then
+        writer:locals(node, fill(writer, node, text))
+    elseif write then
+        writer:line(fill(writer, node, write), node.place)
+        writer.names[result.name or ""] = a
+    elseif sign and b then
         writer:locals(node, string.format("%s %s %s", a, sign, b))
     elseif name == "neg" then
         writer:locals(node, "-" .. a)
@@ -337,12 +365,7 @@ local function scalar(writer, node)
     elseif name == "len" then
         writer:locals(node, "#" .. a)
     elseif name == "__getitem__" then
-        writer:locals(node, string.format("%s[%s + 1]", a, b))
-    elseif name == "append" then
-        writer:line(string.format("table.insert(%s, %s)", a, b), node.place)
-        if node.outputs[1] then
-            writer.names[node.outputs[1].name] = a
-        end
+        writer:locals(node, string.format(dict and "%s[%s]" or "%s[%s + 1]", a, b))
     else
         writer:locals(node, string.format("scalar.%s(%s)", name, writer:inputs_text(node)))
     end
@@ -394,7 +417,7 @@ end
 
 --- text(description, name): Lua source that defines a function of that name, and the list of its constants.
 function code.text(description, name)
-    local writer = setmetatable({ lines = {}, depth = 0, taken = {}, names = {}, constants = {}, indices = {}, tensors = {} }, Writer)
+    local writer = setmetatable({ lines = {}, depth = 0, taken = {}, names = {}, types = {}, constants = {}, indices = {}, tensors = {} }, Writer)
     for k, group in ipairs(description.groups) do
         writer:fn(string.format("local function group_%d", k), group)
         writer:line("")

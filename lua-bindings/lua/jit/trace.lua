@@ -42,7 +42,8 @@ local REASONS = {
     size = "the size of a traced tensor is read: it is fixed in the graph",
     numel = "the number of elements of a traced tensor is read: it is fixed in the graph",
     ["#"] = "the length of a traced tensor is read: it is fixed in the graph",
-    modes = "no_grad, inference_mode or autocast are set within the function: a graph doesn't hold them, its calls have the caller's",
+    modes = "the function changes the grad mode or autocast in which trace was called, which the graph doesn't hold: call trace "
+        .. "outside of them",
 }
 for _, name in ipairs { "lt", "le", "gt", "ge" } do
     REASONS[name] = "a comparison of a traced tensor: what it decides is fixed in the graph"
@@ -161,18 +162,34 @@ local function places(notes)
     return #list == 0 and "" or "; fixed in the graph: " .. table.concat(list, ", ")
 end
 
--- The function and its graph on the same numbers, drawing the same; how many comparisons were made.
-local function check(fn, f, inputs, notes, name)
-    local generator, state, compared = tide.Generator():manual_seed(7), tide.get_rng_state(), 0
+-- What calls find: the state of the generator, and the values of the tensors that the graph holds and writes (statistics of
+-- a normalization). A function that puts both back.
+local function keep_state(f)
+    local state, written, values = tide.get_rng_state(), script.written(f), {}
+    for k, x in ipairs(written) do
+        values[k] = x:detach():clone()
+    end
+    return function()
+        tide.set_rng_state(state)
+        tide.no_grad(function()
+            for k, x in ipairs(written) do
+                x:copy_(values[k])
+            end
+        end)
+    end
+end
+
+-- The function and its graph on the same numbers, from the same state; how many comparisons were made.
+local function compare(fn, f, inputs, notes, name, restore)
+    local generator, compared = tide.Generator():manual_seed(7), 0
     for how = 1, TRIALS do
         local given = others(inputs, how, generator)
-        tide.set_rng_state(state)
+        restore()
         local want = table.pack(pcall(fn, table.unpack(copies(given))))
         if want[1] then -- a function may refuse numbers, which says nothing of its graph
             want = flatten(table.pack(table.unpack(want, 2, want.n)))
-            tide.set_rng_state(state)
+            restore()
             local got = table.pack(pcall(f, table.unpack(copies(given))))
-            tide.set_rng_state(state)
             local problem = got[1] and difference(want, flatten(table.pack(table.unpack(got, 2, got.n))))
                 or not got[1] and "runs where its graph fails: " .. tostring(got[2])
             if problem then
@@ -182,11 +199,17 @@ local function check(fn, f, inputs, notes, name)
             compared = compared + 1
         end
     end
-    tide.set_rng_state(state)
     return compared
 end
 
---- run(fn, inputs, options): the ScriptFunction of what fn does with a list of tensors. Options: check, name.
+local function check(fn, f, inputs, notes, name)
+    local restore = keep_state(f)
+    local ok, compared = pcall(compare, fn, f, inputs, notes, name, restore)
+    restore()
+    return ok and compared or error(compared, 0)
+end
+
+--- run(fn, inputs, options): the ScriptFunction of what fn does with a list of tensors. Options: check, name, eager.
 function trace.run(fn, inputs, options)
     local name, notes = options.name or name_of(fn), {}
     if #inputs == 0 then
@@ -199,6 +222,7 @@ function trace.run(fn, inputs, options)
     if options.check then
         info.compared = check(fn, f, inputs, notes, name)
     end
+    script.set_source(f, fn, options.eager)
     return f
 end
 

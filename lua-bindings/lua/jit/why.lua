@@ -39,6 +39,12 @@ function why.report(f)
     elseif info.made == "traced" then
         lines[#lines + 1] = "  check: left out"
     end
+    if info.breakpoint then
+        lines[#lines + 1] = string.format("  %s: a breakpoint: calls run the Lua function and not the graph", info.breakpoint)
+    elseif info.eager then
+        lines[#lines + 1] = "  eager: calls run " .. (info.made and string.find(info.made, "^loaded") and "the graph as it was written, operator by operator"
+            or "the Lua function and not the graph")
+    end
     for line in string.gmatch(script.specialisations(f), "[^\n]+") do
         lines[#lines + 1] = "  " .. line
     end

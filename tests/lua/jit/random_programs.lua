@@ -1,6 +1,8 @@
--- random_programs.lua: small programs in Lua made at random: ints, floats, lists, records, closures, tensors, branches and loops.
--- program() gives the next one of a fixed series, a text that returns a function(int, int, float); inputs are lists of its arguments.
+-- random_programs.lua: small programs in Lua made at random: ints, floats, lists, records, dicts, modes, closures, tensors, branches, loops
+-- and jumps. program(plain) gives the next one of a fixed series, a text that returns a function(int, int, float), without dicts and
+-- modes where `plain` is true; inputs are lists of its arguments.
 local seed = 12345
+local plain = false -- without dicts and modes
 local function draw(n)
     seed = (seed * 1103515245 + 12345) % 2147483648
     return seed // 65536 % n + 1
@@ -11,7 +13,8 @@ local expression, condition
 
 local function integer(depth)
     if depth <= 0 or draw(4) == 1 then
-        return pick { "a", "b", "i1", "i2", "i3", "0", "1", "2", "-3", "7", "100", "point.n", "(maybe or 9)", "#u" }
+        return pick { "a", "b", "i1", "i2", "i3", "0", "1", "2", "-3", "7", "100", "point.n", "(maybe or 9)", "#u",
+            plain and "i3" or "(dict.a or 4)" }
     end
     local x, y = integer(depth - 1), integer(depth - 1)
     return pick {
@@ -28,6 +31,7 @@ local function integer(depth)
         function() return "#list" end,
         function() return string.format("list[%s %% #list + 1]", x) end,
         function() return string.format("twist(%s, %s)", x, y) end,
+        function() return string.format(plain and "(%s + %s)" or "(dict[%s %% 3 == 0 and 'a' or 'b'] or %s)", x, y) end,
     }()
 end
 
@@ -69,8 +73,10 @@ local block
 
 -- A line about a record, a list of two, a variable that may be nil, or a tensor.
 local function on_tables_and_tensors(add)
-    local kind = draw(4)
-    if kind == 1 then
+    local kind = draw(plain and 4 or 5)
+    if kind == 5 then
+        add("dict[%s %% 2 == 0 and 'a' or %s] = %s", integer(1), pick { "'b'", "'c' .. i1 % 3" }, pick { integer(1), "nil" })
+    elseif kind == 1 then
         add(pick { "point.n = %s", "bump(%s)", "maybe = %s", "row[1] = row[1] + %s" }, integer(2))
     elseif kind == 2 then
         add(pick { "point.v = %s", "row[2] = %s" }, float(2))
@@ -83,8 +89,27 @@ local function on_tables_and_tensors(add)
     end
 end
 
+-- A branch, which leaves the loop or the function at its end now and then.
+local function branch(out, pad, depth, in_loop)
+    block(out, pad, depth, in_loop)
+    if draw(4) == 1 then
+        out[#out + 1] = pad .. (in_loop and draw(2) == 1 and "break"
+            or string.format("return %s, %s, p, u, v, %d", integer(1), float(1), draw(9)))
+    end
+end
+
 local function statement(out, pad, depth, in_loop)
     local function add(format, ...) out[#out + 1] = pad .. string.format(format, ...) end
+    if depth > 0 and draw(12) == 1 then
+        names = names + 1
+        local label = "l" .. names
+        add(pick { "do", plain and "do" or "do local _ <close> = tide.no_grad()" })
+        block(out, pad .. "  ", depth - 1, in_loop)
+        add("  if %s then goto %s end", condition(1), label)
+        block(out, pad .. "  ", depth - 1, in_loop)
+        add("  ::%s::", label)
+        return add "end"
+    end
     local kind = draw(depth > 0 and 18 or 11)
     if kind >= 8 and kind <= 11 then
         return on_tables_and_tensors(add)
@@ -110,14 +135,14 @@ local function statement(out, pad, depth, in_loop)
         end
     elseif kind <= 10 then
         add("if %s then", condition(2))
-        block(out, pad .. "  ", depth - 1, in_loop)
+        branch(out, pad .. "  ", depth - 1, in_loop)
         if draw(2) == 1 then
             add("elseif %s then", condition(1))
-            block(out, pad .. "  ", depth - 1, in_loop)
+            branch(out, pad .. "  ", depth - 1, in_loop)
         end
         if draw(2) == 1 then
             add "else"
-            block(out, pad .. "  ", depth - 1, in_loop)
+            branch(out, pad .. "  ", depth - 1, in_loop)
         end
         add "end"
     elseif kind <= 12 then
@@ -153,13 +178,19 @@ function block(out, pad, depth, in_loop)
     end
 end
 
-local function program()
+local function program(without)
+    plain = without or false
     local out = { "return function(a, b, x) --: int, int, float",
         "  local u, v = tide.ones(3), tide.zeros({})", "  local point, row, maybe = { n = 3, v = 1.5 }, { 0, 2.5 }, nil", "  local i1, i2, i3, f1, f2, p = a, b, 1, x, 0.0, false",
         "  local list = { 4, a }", "  local function twist(m, n)", "    if m > n then return m - n end", "    return n * 3 + m", "  end",
         "  local function bump(k) i3 = i3 + k; if i3 > 1000 then i3 = i3 % 1000 end; return i3 end" }
+    out[#out + 1] = not plain and "  local dict = { a = 1 }" or nil
     for _ = 1, 2 + draw(4) do
         statement(out, "  ", 2, false)
+    end
+    if not plain then
+        table.move({ "  local sum = 0", "  for name, value in pairs(dict) do sum = sum + value * #name end",
+            "  i1 = i1 + sum + (dict.b or 0) * 7 + (dict.c1 or 0) * 5" }, 1, 3, #out + 1, out)
     end
     out[#out + 1] = "  return i1 + i3 * 31 + i2 * 17 + list[#list] + point.n + row[1], f1 + f2 + point.v + row[2], p, u, v, maybe or -1"
     out[#out + 1] = "end"

@@ -141,7 +141,7 @@ test("random_programs_give_what_they_give_as_graphs", function()
     local random = dofile(here .. "/random_programs.lua")
     local functions, inputs, names = {}, {}, {}
     for k = 1, 40 do
-        functions[k] = jit.script(assert(load(random.program()))(), { name = "program" .. k })
+        functions[k] = jit.script(assert(load(random.program(true)))(), { name = "program" .. k })
         inputs[k] = random.inputs[k % #random.inputs + 1]
         names[k] = "program" .. k
     end

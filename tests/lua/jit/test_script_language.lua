@@ -109,6 +109,26 @@ t.test("early_return", function()
     end, table.unpack(ints))
 end)
 
+t.test("early_return_from_one_of_several_branches", function()
+    h.same(function(s, n) --: str, int
+        if s == "a" then
+            return 1
+        elseif s == "b" then
+            return 2
+        elseif n > 5 then
+            n = n - 5
+        end
+        if n == 1 then
+            n = 10
+        elseif n == 2 then
+            return -2
+        else
+            if s == "c" then return -3 end
+        end
+        return n
+    end, { "a", 1 }, { "b", 1 }, { "c", 1 }, { "c", 2 }, { "c", 3 }, { "d", 4 }, { "d", 7 })
+end)
+
 t.test("return_of_fewer_values_gives_nil", function()
     same(function(n) --: int
         if n > 1 then

@@ -169,6 +169,26 @@ t.test("a_residual_block_of_ones_own", function()
     same(block, tide.randn(1, 2, 4, 4))
 end)
 
+t.test("modules_in_modules_of_their_kind", function()
+    same(nn.Sequential(nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Linear(3, 2))), nn.Linear(2, 2)), tide.randn(4, 2))
+    local encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2):eval()
+    local x = tide.randn(3, 2, 8)
+    t.eq(tide.jit.script(function(y) return encoder(y) end)(x):tolist(), encoder(x):tolist())
+end)
+
+t.test("networks_of_the_notebooks", function()
+    local folder = debug.getinfo(1, "S").source:match "^@(.*)tests/lua/jit/[^/]*$" .. "notebooks/networks/"
+    local function network(name) return dofile(folder .. name .. ".lua") end
+    local function alike(net, types, ...)
+        local f = tide.jit.script(net, { types = types })
+        t.eq(values(table.pack(f(...))), values(table.pack(net(...))), tostring(net))
+    end
+    alike(network("gpt").new({ tokens = 20, context = 16, width = 16, heads = 2, layers = 2 }):eval(), "Tensor, nil", tide.randint(1, 20, { 1, 8 }))
+    tide.manual_seed(3)
+    alike(network("diffusion").new(1, 8):eval(), nil, tide.randn(2, 1, 8, 8), tide.tensor { 1, 3 })
+    alike(network("rnn").letters(10, 8, 1):eval(), "Tensor, nil", tide.randint(1, 10, { 2, 5 }))
+end)
+
 t.test("gradients_reach_parameters", function()
     local layer = nn.Linear(3, 2)
     local scripted, x = tide.jit.script(layer), tide.randn(4, 3)

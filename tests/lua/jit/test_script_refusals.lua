@@ -4,12 +4,13 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local h = dofile(here .. "/script_harness.lua")
 local refused = h.refused
 
-t.test("goto", function()
+t.test("jumps_back", function()
     refused(function(x)
-        goto done
-        ::done::
+        ::again::
+        x = x * 2
+        if x:sum():item() < 10 then goto again end
         return x
-    end, "goto done")
+    end, "goto again: a graph has no jumps back")
 end)
 
 t.test("recursion", function()
@@ -23,9 +24,9 @@ end)
 
 t.test("close", function()
     refused(function(x)
-        local _ <close> = tide.no_grad()
+        local _ <close> = x
         return x
-    end, "<close>")
+    end, "<close> of a tensor")
 end)
 
 t.test("comparisons_of_tensors", function()
@@ -89,7 +90,19 @@ t.test("branches_that_nest_too_deep", function()
 end)
 
 t.test("contexts", function()
-    refused(function(x) return tide.no_grad(function() return x end) end, "around the call")
+    refused(function(x) return tide.set_default_device("cpu", function() return x end) end, "around the call")
+    refused(function(x)
+        local guard = tide.no_grad()
+        return x
+    end, "no_grad opens a mode")
+    refused(function(x)
+        tide.set_grad_enabled(false)
+        return x
+    end, "set_grad_enabled opens a mode")
+    refused(function(x, on) --: Tensor, bool
+        return tide.inference_mode(on, function() return x end)
+    end, "must be known")
+    refused(function(x) return tide.autocast("cpu", function() return x end, { dtpye = tide.float16 }) end, "'dtpye'")
 end)
 
 t.test("modules_of_the_script_are_not_written", function()
@@ -141,8 +154,48 @@ t.test("steps_that_are_not_known", function()
     end, "step")
 end)
 
-t.test("tables_with_names_do_not_leave", function()
-    refused(function(x) return { a = x } end, "names")
+t.test("tables_with_names_of_tables_do_not_leave", function()
+    refused(function(x) return { a = x, b = { 1, 2 } } end, "'b' is a table")
+end)
+
+t.test("tables_that_a_graph_copied_are_not_written", function()
+    refused(function(x, n) --: Tensor, int
+        local row, rows = { n, x }, {}
+        for _ = 1, n do
+            rows[#rows + 1] = row
+        end
+        row[1] = 7
+        return rows[1][1]
+    end, "holds a copy of it")
+    refused(function(p) --: bool
+        local a, b = { 1, 2.5 }, { 3, 4.5 }
+        local c = p and a or b
+        a[1] = 9
+        return c[1]
+    end, "two that branches left")
+end)
+
+t.test("what_is_refused_within_tide_is_told_where_it_is_called", function()
+    refused(function(x) return tide.save(x, "file") end, "save: ")
+    local _, problem = pcall(tide.jit.script, function(x) return tide.save(x, "file") end)
+    t.is_true(problem:find("test_script_refusals.lua:", 1, true))
+end)
+
+t.test("a_tensor_is_no_list_of_tensors", function()
+    refused(function(x) return tide.cat(x, 1) end, "put it in a table")
+end)
+
+t.test("generators_of_the_script", function()
+    local g = tide.Generator()
+    refused(function(x) return x:multinomial(1, { generator = g }) end, "a generator is an input")
+end)
+
+t.test("orders_of_lists_that_nobody_says", function()
+    refused(function(n) --: int
+        local list = { { n, 0.5 }, { 2, 1.5 } }
+        table.sort(list, function(a, b) return a[2] < b[2] end)
+        return list[1][1]
+    end, "table.sort")
 end)
 
 t.test("texts_that_were_changed", function()

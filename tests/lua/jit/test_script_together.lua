@@ -28,6 +28,21 @@ t.test("forks_do_not_set_what_is_outside", function()
     end, "'k'")
 end)
 
+t.test("forks_do_not_write_lists_of_others", function()
+    t.error_has(function()
+        tide.jit.script(function(x, n) --: Tensor, int
+            local list = { x }
+            for k = 1, n do list[#list + 1] = x * k end
+            local future = tide.jit.fork(function(y)
+                list[#list + 1] = y
+                return y
+            end, x)
+            tide.jit.wait(future)
+            return #list
+        end)
+    end, "of which it has a copy")
+end)
+
 t.test("ignored_functions_are_called_in_lua", function()
     local seen = 0
     local ask = tide.jit.ignore(function(x, n) --: Tensor, int -> Tensor, int

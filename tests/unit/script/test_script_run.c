@@ -201,6 +201,20 @@ TEST(strings_are_those_of_lua) {
     FAILS(row("format", whole, TD_STRING("%999d"), TD_I(1)), "is no conversion");
 }
 
+TEST(parts_of_strings_are_those_of_lua) {
+    static const char *one[] = {"str", NULL, "Any"}, *whole[] = {"str", "int", "Any"};
+    TEXT(row("upper", one, TD_STRING("aZ1"), TD_NIL), "AZ1");
+    TEXT(row("lower", one, TD_STRING("aZ1"), TD_NIL), "az1");
+    TEXT(row("reversed", one, TD_STRING("abc"), TD_NIL), "cba");
+    TEXT(row("mul", whole, TD_STRING("ab"), TD_I(3)), "ababab");
+    TEXT(row("mul", whole, TD_STRING("ab"), TD_I(-1)), "");
+    TEXT(row("mul", whole, TD_STRING(""), TD_I(INT64_MAX)), "");
+    FAILS(row("mul", whole, TD_STRING("ab"), TD_I(INT64_MAX)), "out of memory");
+    INT(row("byte", whole, TD_STRING("abc"), TD_I(-1)), 'c');
+    CHECK(td_is_nil(row("byte", whole, TD_STRING("abc"), TD_I(4))));
+    CHECK(td_is_nil(row("byte", whole, TD_STRING("abc"), TD_I(INT64_MIN))));
+}
+
 /* ---- lists and tuples ---- */
 
 TEST(lists_are_by_reference) {
@@ -237,7 +251,7 @@ TEST(indices_of_lists_are_checked) {
     FAILS(row("__getitem__", get, list, TD_I(3)), "index 3 of a list of 3");
     FAILS(row("__getitem__", get, list, TD_I(-4)), "index -4 of a list of 3");
     FAILS(row("get_entry", get, list, TD_I(0)), "index 0 of a list of 3");
-    FAILS(row("append", get, list, TD_I(1)), "a constant list is not written");
+    FAILS(row("append", get, list, TD_I(1)), "is not written: copy it first");
 }
 
 /* ---- control flow ---- */
@@ -524,6 +538,7 @@ int main(void) {
     RUN(ints_and_floats_compare_by_their_values);
     RUN(conversions_refuse_what_has_no_int);
     RUN(strings_are_those_of_lua);
+    RUN(parts_of_strings_are_those_of_lua);
     RUN(lists_are_by_reference);
     RUN(indices_of_lists_are_checked);
     RUN(a_graph_may_call_itself);

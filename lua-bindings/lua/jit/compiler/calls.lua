@@ -12,9 +12,16 @@ local MOST_DEPTH = 60
 
 -- ---- functions of the source ----
 
-local function check_depth(self, fn, name)
+-- The module that a method is called of; nil: no method of one.
+local function module_of(arguments)
+    local v = arguments[1]
+    return v and v.kind == "host" and tide.nn.is_module(v.v) and v.v or nil
+end
+
+-- Methods of modules within others of their kind are no recursion.
+local function check_depth(self, fn, name, module)
     for _, around in ipairs(self.calls) do
-        if around == fn then
+        if around.fn == fn and around.module == module then
             self:fail("'%s' calls itself: a graph holds each call once: write a loop, or leave the function to Lua "
                 .. "(tide.jit.ignore)", name)
         end
@@ -44,8 +51,8 @@ end
 --- run(fn, scope, where, arguments): the body of a function of the source on these arguments; a list of its results.
 function Compiler:run(fn, scope, where, arguments)
     local frame, outer_scope, outer_where, dead = self.frame, self.scope, self.where, self.dead
-    self.calls[#self.calls + 1] = fn
-    self.frame = { returned = self:cell(FALSE, "returned"), value = self:cell(UNSET, "result") }
+    self.calls[#self.calls + 1] = { fn = fn, module = module_of(arguments) }
+    self.frame = { returned = self:flag "returned", value = self:cell(UNSET, "result") }
     self.where = where
     self:open_scope(scope)
     for k, name in ipairs(fn.params) do
@@ -63,7 +70,7 @@ function Compiler:run(fn, scope, where, arguments)
 end
 
 local function call_source(self, callee, arguments, name)
-    check_depth(self, callee.fn, callee.fn.name or name)
+    check_depth(self, callee.fn, callee.fn.name or name, module_of(arguments))
     return self:run(callee.fn, callee.scope, callee.where, arguments)
 end
 
@@ -137,7 +144,17 @@ local function call_declared(self, fn, inner, arguments, node)
     for k, p in ipairs(s.params) do
         values[k] = given[k] and (given[k].value or self:new_table(given[k].values)) or default_of(self, p)
     end
-    return self:call(self:wrap(inner), values, node)
+    if string.find(self.where.file, "^tide%.") then
+        return self:call(self:wrap(inner), values, node)
+    end
+    local results = table.pack(self:try(function() return self:call(self:wrap(inner), values, node) end))
+    local problem = results[2]
+    if not results[1] and problem.refused then -- within: it is told where the script calls it
+        self:fail("%s: %s", s.called, problem.what)
+    elseif not results[1] then
+        error(problem, 0)
+    end
+    return table.unpack(results, 2, results.n)
 end
 
 -- Operators by the functions that are their methods; `x.add_` and `tide.nn.functional.relu_` are such.
@@ -174,7 +191,7 @@ local function host_call(self, fn, arguments)
     self.host_functions[id + 1] = fn
     local values = {}
     for k, v in ipairs(arguments) do
-        values[k] = self:value(v)
+        values[k] = self:leaving_value(v)
     end
     return { self.g:node("prim::HostCall", values, types_given(fn), string.format("id=%d", id)) }
 end
@@ -214,6 +231,8 @@ end
 
 local function call_module(self, module, arguments, node)
     local name = getmetatable(module).__name
+    self:watch(module, "_hooks")
+    self:watch(module, "parametrizations")
     if rawget(module, "_hooks") then
         self:fail("the module %s has hooks, which a graph can't call: remove them first", name)
     elseif rawget(module, "parametrizations") then
@@ -306,6 +325,8 @@ function Compiler:invoke(object, name, arguments, node, wanted)
             self:fail("a tensor has no method '%s'", name)
         end
         return self:call_method(name, all, node)
+    elseif object.shape and name == "unpack" then
+        return self.library[table.unpack](self, { object }, node, wanted)
     elseif t and (types.element(t) or types.is_tuple(t)) and object.kind == "value" then
         self:fail("a list has no methods: write table.insert(list, x), #list, list[i]")
     end

@@ -6,6 +6,7 @@ local types = tide._require "jit.compiler.types"
 local graph = tide._require "jit.compiler.graph"
 local Compiler = tide._require "jit.compiler.core"
 local marks = tide._require "jit.marks"
+local watch = tide._require "jit.compiler.watch"
 tide._require "jit.compiler.control"
 tide._require "jit.compiler.statements"
 tide._require "jit.compiler.expressions"
@@ -16,6 +17,7 @@ tide._require "jit.compiler.calls"
 tide._require "jit.compiler.library"
 tide._require "jit.compiler.methods"
 tide._require "jit.compiler.forks"
+tide._require "jit.compiler.contexts"
 
 local compile = {}
 
@@ -41,6 +43,8 @@ local function parameter_types(c, where, count, skip, given)
         c.node = not given and note or where.fn
         if not list or rest ~= "" and not string.find(rest, "^%->") and not string.find(rest, "^%-%-") then
             c:fail("a list of types is expected, such as '--: Tensor, int, float[], Tensor?', got '%s'", rest)
+        elseif string.find(table.concat(list), "{", 1, true) then
+            c:fail "a table with names as an input: its type is Dict(str, T)"
         elseif #list > count then
             c:fail("%d types for %d parameters", #list, math.tointeger(count))
         end
@@ -56,10 +60,10 @@ end
 
 -- ---- results ----
 
--- What the graph gives. A table with names can't come out of it.
+-- What the graph gives. A table with names comes out as a dict, of anything where its entries are of several types.
 local function set_outputs(c, results)
     for k, v in ipairs(results) do
-        c.g.root.outputs[k] = c:value(v)
+        c.g.root.outputs[k] = c:leaving_value(v)
     end
 end
 
@@ -105,6 +109,7 @@ local function walk(c, closure, bound, given)
     local arguments = {}
     for k, value in ipairs(bound) do
         arguments[k] = c:wrap(value)
+        c:watch(value, "_hooks")
     end
     local count = math.max(#fn.params - #bound, 0)
     local kinds = parameter_types(c, where, fn.vararg and math.huge or count, #bound, given)
@@ -118,28 +123,25 @@ local function walk(c, closure, bound, given)
         end
     end
     c.node = fn
-    c.frame = { returned = c:cell(Compiler.FALSE), value = c:cell(Compiler.UNSET) }
+    c.frame = { returned = c:flag(), value = c:cell(Compiler.UNSET) }
     local scope = { cells = {}, closure = closure, environment = c.environment_of(closure) }
     c.g.place = { file = where.file, line = fn.line, column = fn.column }
     set_outputs(c, c:run(fn, scope, where, arguments))
     return fn.name
 end
 
---- text(fn): the graph of a function or module as text, the tensors that it numbers, the functions of Lua that it calls,
---- and the function's name. `given`: types of parameters, in the place of a comment's.
-function compile.text(fn, given)
+--- compile(fn, options): a ScriptFunction of a function or module; options.name names it, options.types are its parameters',
+--- in the place of a comment's; options.eager: its calls run fn itself, as they do where a breakpoint stands in it.
+function compile.compile(fn, options)
     local closure, bound = check(fn, "script")
     Compiler.open_jit()
     local c = Compiler.new()
-    local name = protected(walk, c, closure, bound, given)
-    name = bound[1] and getmetatable(bound[1]).__name or name or "function"
-    return c.g:text(), c.g.tensors, c.host_functions or {}, name
-end
-
---- compile(fn, options): a ScriptFunction of a function or module; options.name names it, options.types are its parameters'.
-function compile.compile(fn, options)
-    local text, tensors, functions, name = compile.text(fn, options and options.types)
-    local f = tide._script.parse(text, tensors, options and options.name or name, functions)
+    local name = protected(walk, c, closure, bound, options.types)
+    name = options.name or bound[1] and getmetatable(bound[1]).__name or name or "function"
+    local f = tide._script.parse(c.g:text(), c.g.tensors, name, c.host_functions or {})
+    tide._script.info(f).breakpoint = c.breakpoint
+    tide._script.set_source(f, fn, options.eager or c.breakpoint ~= nil)
+    watch.set(f, c.watched)
     marks.scripted[f] = fn
     return f
 end

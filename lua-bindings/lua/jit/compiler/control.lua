@@ -11,13 +11,13 @@ local MOST_TRIPS = math.maxinteger
 
 -- ---- leaving ----
 
--- The flags that say whether this function, or the loop around, is being left.
+-- The flags that say whether this function, the loop around, or the statements before a label are being left.
 local function flags(self)
     local list = { self.frame.returned }
     if self.frame.loop then
         list[2] = self.frame.loop.broke
     end
-    return list
+    return table.move(self.frame.labels or {}, 1, #(self.frame.labels or {}), #list + 1, list)
 end
 
 --- leaving(): true, false, or a boolean of the graph that says whether what follows is still to run. Then also the flag,
@@ -45,7 +45,8 @@ end
 
 local MOST_NESTED = 58 -- what the engine's parser takes, but for types
 
-local function open(self)
+--- open_block(): a new block of the graph, which is the current one now; and the one before.
+function Compiler:open_block()
     local block, outer = self.g:open()
     block.depth = (outer.depth or 0) + 1
     if block.depth > MOST_NESTED then
@@ -58,12 +59,12 @@ end
 -- Run a branch; its block, what it changed, what it gave and whether it ended in an error. Its changes are undone.
 local function branch(self, fn, serial)
     local mark = #self.trail
-    local block, outer = open(self)
+    local block, outer = self:open_block()
     self.dead = false
     local result = fn()
     self.g.block = outer
     local changed, dead = self:changes(mark, serial), self.dead
-    self:rewind(mark)
+    self:rewind(mark, serial)
     self.dead = false
     return { block = block, changed = changed, result = result, dead = dead }
 end
@@ -77,6 +78,12 @@ local function index_changes(list)
     return by
 end
 
+-- A table has to be a list or a dict before what is compiled now; like one that it became in it.
+local function want_list(object, list)
+    local t = list and list.type
+    error({ list_wanted = object, element = t and (types.element(t) or types.dict_value(t)), named = t and types.dict_value(t) ~= nil }, 0)
+end
+
 -- What both branches left in a variable. A branch that ended in an error leaves nothing.
 local function left_in(self, first, second, node, object, key)
     local function of(side)
@@ -84,11 +91,13 @@ local function left_in(self, first, second, node, object, key)
         return side.dead and Compiler.UNSET or change and change.now or object[key]
     end
     local a, b = of(first), of(second)
-    if key == "list" or key == "n" or key == "order" then
+    if key == "frozen" then
+        return a or b
+    elseif key == "list" or key == "n" or key == "order" then
         if a == b then
             return a
         end
-        error({ list_wanted = object, element = nil }, 0)
+        want_list(object, key == "list" and (a or b))
     end
     local before = object[key]
     if before and (a == before or a.refines == before) and (b == before or b.refines == before) then
@@ -142,13 +151,23 @@ end
 -- What nobody can read is as if it were not there.
 local function usable(v) return v.kind == "poison" and Compiler.UNSET or v end
 
+local function is_table(v) return v.kind == "table" and not v.data.list and not v.data.pack end
+
 -- A variable that changes in a loop: a place for each of the values that it consists of.
 local function carry(self, list, change)
     local before, now = change.before, change.now
-    if change.key == "n" or change.key == "list" or change.key == "order" then
-        error({ list_wanted = change.object }, 0)
+    if change.key == "frozen" then -- in the trips before, too
+        error({ list_wanted = change.object, frozen = now }, 0)
+    elseif change.key == "n" or change.key == "list" or change.key == "order" then
+        want_list(change.object, change.key == "list" and now)
     end
     before = usable(before or Compiler.NIL)
+    self:fill_in(before, self:resolve(now).kind == "value" and self:type_of(now))
+    before = self:opened(before.kind == "table" and self:resolve(before) or before, now)
+    if is_table(before) and self.is_nil(now) then
+        before = Compiler.NIL
+    end
+    self:freeze(before, "this table may be the one that a loop has in its place: write into it before the loop")
     local entry = { object = change.object, key = change.key, like = before.kind == "unset" and now or before, types = {},
         name = change.object.name or type(change.key) == "string" and string.sub(change.key, 2) or nil }
     list[#list + 1] = entry
@@ -167,7 +186,7 @@ local function widen(self, entry, v)
     if v.kind == "unset" then
         return false
     end
-    local leaves, wider = self:leaves(v), false
+    local leaves, wider = self:leaves(self:opened(v, entry.like)), false
     if #leaves ~= #self:leaves(entry.like) then
         if entry.like.kind == "const" or v.kind == "const" then -- nil first, a table later
             self:fail("'%s' is nil at first and a table in the loop: begin with a table", entry.name or "a value")
@@ -191,7 +210,7 @@ end
 
 -- The values of the graph that an entry consists of, of its types.
 local function parts_of(self, entry, v, into)
-    local leaves = usable(v).kind == "unset" and {} or self:leaves(v)
+    local leaves = usable(v).kind == "unset" and {} or self:leaves(self:opened(v, entry.like))
     for k, t in ipairs(entry.types) do
         local leaf = leaves[k]
         if t ~= "NoneType" then -- which is known
@@ -236,12 +255,12 @@ local function try_loop(self, spec, carried, serial, first)
         parts_of(self, entry, entry.object[entry.key], inputs)
     end
     local node = { op = "prim::Loop", inputs = inputs, outputs = {}, blocks = {}, place = self.g.place }
-    local body = open(self)
+    local body = self:open_block()
     local trip = graph.value "int"
     body.inputs[1] = trip
     for _, entry in ipairs(carried) do
         refill(self, entry, body.inputs)
-        if entry.object == self.frame.returned then -- or this trip would not be
+        if entry.object.leaves then -- or this trip would not be
             self:put(entry.object, entry.key, Compiler.FALSE)
         end
     end
@@ -251,6 +270,10 @@ local function try_loop(self, spec, carried, serial, first)
     local again, changes = false, self:changes(mark, serial)
     for _, change in ipairs(changes) do
         local known = carried.by[change.object] and carried.by[change.object][change.key]
+        if known or change.before and change.before.kind then
+            self:fill_in(change.now, known and known.types[1] or self:type_of(usable(change.before)))
+            change.now = change.now.kind == "table" and self:resolve(change.now) or change.now
+        end
         if not known then
             carry(self, carried, change)
             widen(self, carried[#carried], usable(change.before or Compiler.NIL))
@@ -266,7 +289,7 @@ local function try_loop(self, spec, carried, serial, first)
         end
     end
     self.dead = false
-    self:rewind(mark)
+    self:rewind(mark, serial)
     self.g.block = outer
     if again then
         return true

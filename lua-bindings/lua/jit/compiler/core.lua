@@ -8,7 +8,7 @@
 --     value   type         of the graph (graph.lua)
 --     host    v            what the script has: a module, a table, a tensor, a dtype, a function
 --     table   data         made in the source: data[1 .. data.n], data["." .. name], data.order = names; data.list: it
---                          became a list of the graph
+--                          became a list or a dict of the graph; data.frozen: why it is not written any more
 --     closure fn, scope    a function of the source
 --     op      name         an operator as a value
 --     unset                nothing has been put here
@@ -27,7 +27,7 @@ Compiler.__index = Compiler
 --- new(): a compiler of one function.
 function Compiler.new()
     return setmetatable({ g = graph.new(), trail = {}, born = setmetatable({}, { __mode = "k" }), serial = 0, regions = {},
-        calls = {}, cells = {}, hosts = {} }, Compiler)
+        calls = {}, cells = {}, hosts = {}, watched = { owners = {} } }, Compiler)
 end
 
 -- ---- errors ----
@@ -61,11 +61,14 @@ function Compiler:put(object, key, value)
     object[key] = value
 end
 
---- rewind(mark): undo all changes since the trail was so long.
-function Compiler:rewind(mark)
+--- rewind(mark, serial): undo all changes since the trail was so long, of what existed then. What was made since is left as
+--- it is, for what a branch gives may hold it.
+function Compiler:rewind(mark, serial)
     for k = #self.trail, mark + 1, -1 do
-        local entry = self.trail[k]
-        entry[1][entry[2]] = entry[3]
+        local object, key, before = table.unpack(self.trail[k], 1, 3)
+        if self.born[object] <= serial then
+            object[key] = before
+        end
         self.trail[k] = nil
     end
 end
@@ -97,6 +100,13 @@ end
 --- cell(value, name): a variable.
 function Compiler:cell(value, name) return new_born(self, { v = value, name = name }) end
 
+--- flag(name): a variable that says whether statements are being left: false where they begin, and in each trip of a loop.
+function Compiler:flag(name)
+    local cell = self:cell(Compiler.FALSE, name)
+    cell.leaves = true
+    return cell
+end
+
 -- ---- values ----
 
 local function const(v) return { kind = "const", v = v } end
@@ -122,7 +132,7 @@ function Compiler:new_table(items)
     return { kind = "table", data = new_born(self, data) }
 end
 
---- resolve(v): a table that became a list is that.
+--- resolve(v): a table that became a list or a dict is that.
 function Compiler:resolve(v)
     if v.kind == "table" and v.data.list then
         return v.data.list
@@ -155,19 +165,30 @@ function Compiler.is_dtype(v) return type(v) == "userdata" and getmetatable(v) =
 --- is_tensor(v)
 function Compiler:is_tensor(v) return self:type_of(v) == "Tensor" end
 
--- What a table written in the source is in the graph: a list where all are of one type, else a tuple.
+-- What a table written in the source is in the graph: a list or a dict where all are of one type, else a tuple, of which
+-- the names are known.
 function Compiler:table_type(v)
     local data = v.data
-    if #data.order > 0 or data.n == 0 then
+    local named = #data.order > 0
+    if named == (data.n > 0) then
         return nil
     end
-    local parts, same = {}, true
-    for k = 1, data.n do
-        parts[k] = self:type_of(self:resolve(data[k]))
-        if not parts[k] then
+    local parts, same, one = {}, true, nil
+    for k = 1, named and #data.order or data.n do
+        local entry = self:resolve(data[named and "." .. data.order[k] or k])
+        local t = self:type_of(entry)
+        if not t then
             return nil
         end
-        same = same and parts[k] == parts[1]
+        parts[k] = t
+        if t ~= "NoneType" or not named then
+            t = named and types.inner(t) or t
+            one = one or t
+            same = same and t == one
+        end
+    end
+    if named then
+        return same and one and types.dict(one) or types.record(data.order, parts)
     end
     return same and parts[1] ~= "NoneType" and parts[1] .. "[]" or "(" .. table.concat(parts, ", ") .. ")"
 end
@@ -186,17 +207,87 @@ function Compiler:describe(v)
     return t and types.words(t) or v.kind == "host" and tide._describe(v.v) or v.kind
 end
 
+-- The dict of a table's entries by names. Those that are nil are not there.
+local function dict_value(self, data, t)
+    local parts, later = {}, {}
+    for _, name in ipairs(data.order) do
+        local entry = self:resolve(data["." .. name])
+        if (#later > 0 or types.inner(self:type_of(entry) or "")) and types.dict_value(t) ~= "Any" then -- in the order of all
+            later[#later + 1] = { self.const(name), entry }
+        elseif not self.is_nil(entry) then
+            parts[#parts + 1] = self:value(self.const(name))
+            parts[#parts + 1] = self:held(entry)
+        end
+    end
+    local dict = self.g:node("prim::DictConstruct", parts, { t })
+    for _, entry in ipairs(later) do
+        self:set_index(dict, entry[1], entry[2])
+    end
+    return dict
+end
+
 local function table_value(self, v)
     local t = self:table_type(v)
     if not t then
-        self:fail(#v.data.order > 0 and "a table with names can't be a value of a graph: give its fields by themselves"
-            or "%s is no value of a graph", v.data.n == 0 and "an empty table, of which nobody knows what it is a list of," or "this table")
+        self:fail(#v.data.order > 0 and "a table with names that holds functions or modules, or a list part, is no value of a graph"
+            or "%s is no value of a graph", v.data.n == 0 and "an empty table, of which nobody knows what it is a list of, "
+            .. "(write local t = {} --: Tensor[])" or "this table")
+    elseif types.dict_value(t) then
+        return dict_value(self, v.data, t)
     end
     local parts = {}
-    for k = 1, v.data.n do
-        parts[k] = self:value(v.data[k])
+    for k = 1, math.max(v.data.n, #v.data.order) do
+        parts[k] = self:held(v.data[v.data.n > 0 and k or "." .. v.data.order[k]])
     end
     return (self.g:node(types.element(t) and "prim::ListConstruct" or "prim::TupleConstruct", parts, { t }))
+end
+
+--- leaving_value(v): a result of the whole as a value of the graph.
+function Compiler:leaving_value(v)
+    v = self:resolve(v)
+    local own = self:type_of(v)
+    if own and types.fields(own) and v.kind == "value" then
+        v = self:untuple(v)
+    elseif own and v.kind ~= "table" and string.find(own, "{", 1, true) then
+        self:fail("%s is no result: give tables with names by themselves", types.words(own))
+    end
+    if v.kind ~= "table" or #v.data.order == 0 or v.data.n > 0 or own and types.dict_value(own) then
+        return self:value(v)
+    end
+    for _, name in ipairs(v.data.order) do
+        local t = self:type_of(self:resolve(v.data["." .. name]))
+        if not t or types.element(t) or types.dict_value(t) or types.is_tuple(types.inner(t) or t)
+            or types.fields(types.inner(t) or t) then
+            self:fail("a table with names is a result whose entries are tensors, numbers, booleans and strings: '%s' is %s", name,
+                self:describe(v.data["." .. name]))
+        end
+    end
+    return dict_value(self, v.data, types.dict "Any")
+end
+
+--- held(v): a value as another value holds it. In Lua that would be the same table, so what becomes a list or a dict is
+--- that from here on; of others the graph has a copy, and they are not written any more.
+function Compiler:held(v)
+    v = self:resolve(v)
+    if v.kind ~= "table" or v.data.frozen then
+        return self:value(v)
+    end
+    local t = self:table_type(v)
+    local entry = t and (types.element(t) or types.dict_value(t))
+    if entry then
+        self:make_list(v.data, entry)
+        return self:value(v)
+    end
+    local value = self:value(v)
+    self:freeze(v, "this table was put into another one, which holds a copy of it: write into it before")
+    return value
+end
+
+--- freeze(v, why): a table that is still known part by part is not written any more.
+function Compiler:freeze(v, why)
+    if v.kind == "table" and not v.data.list and not v.data.pack and not v.data.frozen then
+        self:put(v.data, "frozen", why)
+    end
 end
 
 --- value(v): a value of the graph; fails where none can be made of it.
@@ -228,9 +319,9 @@ function Compiler:default(t)
         return self.g:constant "NoneType"
     elseif element then
         return (self.g:node("prim::ListConstruct", {}, { t }))
-    elseif types.is_tuple(t) then
+    elseif types.is_tuple(t) or types.fields(t) then
         local parts = {}
-        for k, part in ipairs(types.parts(t)) do
+        for k, part in ipairs(types.is_tuple(t) and types.parts(t) or select(2, types.fields(t))) do
             parts[k] = self:default(part)
         end
         return (self.g:node("prim::TupleConstruct", parts, { t }))
@@ -244,23 +335,56 @@ end
 
 -- ---- tables that become lists ----
 
---- make_list(data, element): a table of the source is a list of the graph from here on. Inside a branch or loop that the
---- table comes from outside of, this is asked of what is around it, which begins again.
-function Compiler:make_list(data, element)
+--- make_list(data, element [, named]): a table of the source is a list of the graph from here on, or a dict where it has
+--- names. Inside a branch or loop that the table comes from outside of, this is asked of what is around it, which begins
+--- again.
+function Compiler:make_list(data, element, named)
     local region = self.regions[#self.regions]
     if region and self.born[data] <= region then
-        error({ list_wanted = data, element = element }, 0)
+        error({ list_wanted = data, element = element, named = named }, 0)
     end
-    self:list_here(data, element)
+    self:list_here(data, element, named)
 end
 
-function Compiler:list_here(data, element)
-    if #data.order > 0 then
-        self:fail "a table with names can't be a list that grows or is read at a place that is worked out"
+local function dict_here(self, data, element)
+    local t = element
+    for _, name in ipairs(data.order) do
+        local own = self:type_of(self:resolve(data["." .. name]))
+        if own ~= "NoneType" then
+            own = own and (types.inner(own) or own)
+            t = own and (t and types.join(t, own) or not t and own)
+            if not t then
+                self:fail("a table whose names are known only when the graph runs has entries of one type: '%s' is %s", name,
+                    self:describe(self:resolve(data["." .. name])))
+            end
+        end
+    end
+    if not t then
+        self:fail "an empty table, of which nobody knows what it holds: write local t = {} --: Dict(str, Tensor)"
+    end
+    self:put(data, "list", dict_value(self, data, types.dict(t)))
+end
+
+--- fill_in(v, t): a table that stands where others are lists or dicts of this type, and may be one, is one.
+function Compiler:fill_in(v, t)
+    local entry = t and (types.element(t) or types.dict_value(t))
+    if entry and v.kind == "table" and not v.data.list and not v.data.pack
+        and (v.data.n == 0 and #v.data.order == 0 or self:table_type(v) == t) then
+        self:make_list(v.data, entry, types.dict_value(t) ~= nil)
+    end
+end
+
+--- list_here(data, element, named): the same, here.
+function Compiler:list_here(data, element, named)
+    named = named or #data.order > 0
+    if named and data.n == 0 then
+        return dict_here(self, data, element)
+    elseif named then
+        self:fail "a table with names and a list part can't grow or be read at a place that is worked out"
     end
     local parts, t = {}, element
     for k = 1, data.n do
-        parts[k] = self:value(data[k])
+        parts[k] = self:held(data[k])
         t = t and types.join(t, parts[k].type) or not t and k == 1 and parts[k].type
         if not t then
             self:fail("a list has entries of one type: entry %d is %s, another %s", k, types.words(parts[k].type),
@@ -268,7 +392,7 @@ function Compiler:list_here(data, element)
         end
     end
     if not t then
-        self:fail "an empty table, of which nobody knows what it is a list of: begin with an entry"
+        self:fail "an empty table, of which nobody knows what it is a list of: write local t = {} --: Tensor[]"
     end
     local list = self.g:node("prim::ListConstruct", parts, { t .. "[]" })
     self:put(data, "list", list)
@@ -280,7 +404,7 @@ end
 function Compiler:try(fn, ...)
     local mark, block, count, node, place = #self.trail, self.g.block, #self.g.block.nodes, self.node, self.g.place
     local frame, where, scope, dead, loop = self.frame, self.where, self.scope, self.dead, self.frame.loop
-    local nregions, ncalls = #self.regions, #self.calls
+    local nregions, ncalls, serial = #self.regions, #self.calls, self.serial
     local results = table.pack(pcall(fn, ...))
     if not results[1] then
         for k = #self.regions, nregions + 1, -1 do
@@ -289,7 +413,7 @@ function Compiler:try(fn, ...)
         for k = #self.calls, ncalls + 1, -1 do
             self.calls[k] = nil
         end
-        self:rewind(mark)
+        self:rewind(mark, serial)
         self.g:undo(block, count)
         self.node, self.g.place, self.frame, self.where, self.scope, self.dead = node, place, frame, where, scope, dead
         frame.loop = loop
@@ -316,7 +440,11 @@ function Compiler:region(attempt)
         if not wanted or around and self.born[wanted] <= around or self.born[wanted] > serial then
             error(problem, 0)
         end
-        self:list_here(wanted, problem.element)
+        if problem.frozen then
+            self:put(wanted, "frozen", problem.frozen)
+        else
+            self:list_here(wanted, problem.element, problem.named)
+        end
     end
 end
 

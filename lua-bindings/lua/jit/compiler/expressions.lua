@@ -151,8 +151,8 @@ local function fold(self, op, a, b)
     return self.const(result)
 end
 
--- An optional value in arithmetic is there, or it is an error as the graph runs.
-local function there(self, v)
+--- there(v): an optional value that is used is there, or it is an error as the graph runs.
+function Compiler:there(v)
     local t = self:type_of(v)
     return t and types.inner(t) and self:must_be(v) or v
 end
@@ -177,7 +177,7 @@ local function concat(self, a, b)
             return self.const(tostring(v.v))
         elseif t == "str" then
             return v
-        elseif t and types.is_number(t) then
+        elseif t and (types.is_number(t) or t == "Device") then
             return self.g:node("aten::str", { self:value(v) }, { "str" })
         end
         self:fail("attempt to concatenate %s", self:describe(v))
@@ -191,7 +191,7 @@ function Compiler:binary(op, a, b)
     if op == "==" or op == "~=" then
         return self:equals(a, b, op == "~=")
     end
-    a, b = there(self, a), there(self, b)
+    a, b = self:there(a), self:there(b)
     if a.kind == "const" and b.kind == "const" and ON_NUMBERS[op] then
         return fold(self, op, a, b)
     end
@@ -258,11 +258,17 @@ function Compiler:same_sizes(a, b)
     return same.v
 end
 
+-- A device is its name in Lua.
+local function named_device(self, v)
+    return self:type_of(v) == "Device" and self.g:node("aten::str", { self:value(v) }, { "str" }) or v
+end
+
 --- equals(a, b, negate): `==`, or `~=`. Values of types that are never equal in Lua are not.
 function Compiler:equals(a, b, negate)
     if a.kind == "const" and b.kind == "const" then
         return negated(self, a.v == b.v and TRUE or FALSE, negate)
     end
+    a, b = named_device(self, a), named_device(self, b)
     local ta, tb = self:type_of(a), self:type_of(b)
     local none = self.is_nil(a) or self.is_nil(b)
     local optional = ta and types.inner(ta) and a or tb and types.inner(tb) and b
@@ -273,7 +279,9 @@ function Compiler:equals(a, b, negate)
     elseif ta == "Tensor" and tb == "Tensor" then
         return negated(self, self:operator("equal", { a, b })[1], negate)
     elseif ta and tb and (ta == tb and ta ~= "Tensor" or types.is_number(ta) and types.is_number(tb)) and a.kind ~= "table" then
-        if types.element(ta) and not (a.shape and b.shape) then
+        if a == b and types.element(ta) then
+            return negated(self, TRUE, negate)
+        elseif types.element(ta) and not (a.shape and b.shape) then
             self:fail "lists are equal in Lua where they are the same one: compare their entries"
         end
         local by_value = types.is_number(ta) or ta == "str" or ta == "bool"
@@ -297,10 +305,10 @@ end
 
 --- length(v): `#v`
 function Compiler:length(v)
-    v = self:resolve(v)
+    v = self:there(self:resolve(v))
     local t = self:type_of(v)
-    if v.kind == "table" then
-        return self.const(v.data.n)
+    if v.kind == "table" or types.dict_value(t or "") then
+        return self.const(v.kind == "table" and v.data.n or 0) -- names are not counted
     elseif v.kind == "const" and type(v.v) == "string" then
         return self.const(#v.v)
     elseif t == "Tensor" then
@@ -310,6 +318,7 @@ function Compiler:length(v)
     elseif v.kind == "value" and types.is_tuple(t) then
         return self.const(#types.parts(t))
     elseif v.kind == "host" and type(v.v) == "table" then
+        self:watch(v.v, #v.v + 1)
         return self.const(#v.v)
     end
     self:fail("attempt to get the length of %s", self:describe(v))
@@ -323,7 +332,7 @@ function expressions.Unary(self, e)
     if e.op == "#" then
         return self:length(v)
     end
-    v = there(self, v)
+    v = self:there(v)
     local t = self:type_of(v)
     if v.kind == "const" then
         local ok, result = pcall(function() return e.op == "-" and -v.v or ~v.v end)
@@ -361,7 +370,7 @@ function Compiler:condition_of(v)
     elseif v.type == "Scalar" and v.from_item then
         self:fail "the element of a tensor is a number, which is true in Lua, or a boolean: compare it, x:item() ~= 0"
     elseif v.type == "bool?" then
-        self:fail "a boolean or nil: compare it with nil before"
+        return self:choose(self:equals(v, NIL, true), function() return self:unwrap(v) end, function() return FALSE end)
     elseif types.inner(v.type) then
         return self.g:node("aten::__isnot__", { v, self.g:constant "NoneType" }, { "bool" })
     end
@@ -435,7 +444,7 @@ function expressions.And(self, e)
         return self:expression(e.right)
     end, function()
         self:suppose(e.left, false)
-        return left.type == "bool" and FALSE or NIL
+        return left.type == "bool" and FALSE or left.type == "bool?" and left or NIL
     end)
 end
 

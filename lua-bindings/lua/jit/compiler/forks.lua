@@ -5,8 +5,13 @@ local types = tide._require "jit.compiler.types"
 
 local NIL, library = Compiler.NIL, Compiler.library
 
--- The nodes of a block read values from outside of it: they become its inputs.
-local function close_over(block)
+local WRITES = {}
+for name in string.gmatch("append insert set_entry _set_item remove pop sort Delete", "%S+") do
+    WRITES["aten::" .. name] = true
+end
+
+-- The nodes of a block read values from outside of it: they become its inputs. Lists and dicts are copied on the way in.
+local function close_over(self, block)
     local made, inputs, given, within = {}, {}, {}, {}
     local function define(list)
         for _, value in ipairs(list) do
@@ -27,6 +32,9 @@ local function close_over(block)
     local function walk(b)
         define(b.inputs)
         for _, n in ipairs(b.nodes) do
+            if WRITES[n.op] and not made[n.inputs[1]] then
+                self:fail "a forked function writes a list or a table by names of what is around it, of which it has a copy: give what it works out as a result"
+            end
             replace(n.inputs)
             for _, inner in ipairs(n.blocks) do
                 walk(inner)
@@ -51,7 +59,10 @@ local function fork(self, arguments, node)
         local mark = #self.trail
         block.parent = nil -- constants are its own
         local results = self:call(callee, table.move(arguments, 2, #arguments, 1, {}), node)
-        local set = self:changes(mark, serial)[1]
+        local set
+        for _, change in ipairs(self:changes(mark, serial)) do
+            set = set or change.key ~= "frozen" and change
+        end
         if set then
             self:fail("a forked function sets '%s', which is a variable outside of it: give what it works out as a result",
                 set.object.name or "an entry of a table")
@@ -68,7 +79,7 @@ local function fork(self, arguments, node)
             parts[k] = value.type
         end
         local t = #parts == 1 and parts[1] or "(" .. table.concat(parts, ", ") .. ")"
-        local future = self.g:node("prim::fork", close_over(block), { "Future(" .. t .. ")" })
+        local future = self.g:node("prim::fork", close_over(self, block), { "Future(" .. t .. ")" })
         future.made.subgraph = block
         future.several = #parts > 1
         return future

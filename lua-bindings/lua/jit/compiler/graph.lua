@@ -3,6 +3,8 @@
 --
 -- A value is {kind = "value", type, hint}; what nobody named is a number. A node is {op, inputs, outputs, blocks, place}; a
 -- block is {nodes, inputs, outputs}.
+local tide = ...
+local types = tide._require "jit.compiler.types"
 local graph = {}
 
 local Graph = {}
@@ -191,7 +193,7 @@ end
 function Printer:list(values, typed)
     local texts = {}
     for k, value in ipairs(values) do
-        texts[k] = typed and string.format("%s : %s", self:name(value), value.type) or self:name(value)
+        texts[k] = typed and string.format("%s : %s", self:name(value), types.lower(value.type)) or self:name(value)
     end
     return table.concat(texts, ", ")
 end
@@ -225,7 +227,7 @@ end
 function Printer:graph(block, head)
     local texts = {}
     for k, value in ipairs(block.inputs) do
-        texts[k] = string.format("%s : %s", self:name(value), value.type)
+        texts[k] = string.format("%s : %s", self:name(value), types.lower(value.type))
     end
     self:add("%sgraph(%s):", head, table.concat(texts, ",\n" .. string.rep(" ", #head + 6)))
     self:nodes(block, 1)

@@ -29,18 +29,38 @@ end
 
 --- untuple(v): the parts of a tuple of the graph as a table.
 function Compiler:untuple(v)
-    local copy = self:new_table { self.g:node("prim::TupleUnpack", { v }, types.parts(v.type)) }
-    copy.data.frozen = true
+    local names, parts = types.fields(v.type)
+    local copy = self:new_table { self.g:node("prim::TupleUnpack", { v }, parts or types.parts(v.type)) }
+    local data = copy.data
+    for k, name in ipairs(names or {}) do
+        data["." .. name], data.order[k], data[k], data.n = data[k], name, nil, 0
+    end
+    copy.data.frozen = "this table is an entry that holds values of several types: put another one in its place"
     return copy
 end
+
+-- Has a table of the source names, all of which are nil?
+local function holds_nothing(self, data)
+    for _, name in ipairs(data.order) do
+        if not self.is_nil(self:resolve(data["." .. name])) then
+            return false
+        end
+    end
+    return true
+end
+
+local function without_nil(t) return t and (types.inner(t) or t) end
 
 local function table_entry(self, v, key)
     local data = v.data
     if key.kind ~= "const" then
-        local t = self:table_type(v)
-        if t and types.element(t) then
-            self:make_list(data)
-            return list_entry(self, self:resolve(v), key)
+        local t, named = self:table_type(v), self:type_of(key) == "str"
+        if named and data.n == 0 and holds_nothing(self, data) then
+            return NIL
+        elseif t and (named and types.dict_value(t) or not named and types.element(t) and not (self.records_stay
+            and types.dict_value(types.element(t)))) then
+            self:make_list(data, types.dict_value(t) or types.element(t), named)
+            return self:index(v, key)
         end
         self:fail("which entry of this table is meant is known only when the graph runs, and they are of several kinds")
     elseif type(key.v) == "string" then
@@ -54,6 +74,7 @@ local function host_entry(self, v, key)
     if key.kind ~= "const" and key.kind ~= "host" then
         self:fail("which entry of a table of the script is meant is known only when the graph runs: give the table as an argument")
     end
+    self:watch(v.v, key.v)
     local ok, value = pcall(function() return v.v[key.v] end)
     if not ok then
         self:fail("%s", (string.gsub(tostring(value), "^[^:]*:%d+: ", "")))
@@ -61,21 +82,32 @@ local function host_entry(self, v, key)
     return self:wrap(value)
 end
 
+local function need_name(self, t, key)
+    if self:type_of(key) ~= "str" then
+        self:fail("a key of %s is a string, got %s", types.words(t), self:describe(key))
+    end
+    return self:value(key)
+end
+
+-- What a dict of the graph has under a string, or nil.
+local function dict_entry(self, dict, key)
+    local t = types.optional(types.dict_value(dict.type))
+    return (self.g:node("aten::get", { dict, need_name(self, dict.type, key) }, { t }))
+end
+
 --- index(v, key): `v[key]`
 function Compiler:index(v, key)
-    v, key = self:resolve(v), self:resolve(key)
+    v, key = self:there(self:resolve(v)), self:resolve(key)
     local t = self:type_of(v)
-    if t and types.inner(t) then
-        v = self:must_be(v)
-        t = v.type
-    end
     if v.kind == "table" then
         return self:resolve(table_entry(self, v, key))
     elseif t == "Tensor" then
         return self:tensor_entry(v, key)
     elseif v.kind == "value" and types.element(t) then
         return list_entry(self, v, key)
-    elseif v.kind == "value" and types.is_tuple(t) then
+    elseif v.kind == "value" and types.dict_value(t) then
+        return dict_entry(self, v, key)
+    elseif v.kind == "value" and (types.is_tuple(t) or types.fields(t)) then
         return self:index(self:untuple(v), key)
     elseif t == "str" and key.kind == "const" and type(key.v) == "string" then
         return self:wrap(string[key.v])
@@ -90,19 +122,33 @@ end
 local function set_table(self, v, key, value, appends)
     local data = v.data
     if data.frozen then
-        self:fail "this table was made of those of two branches or of a tuple: write into it where it is made"
+        self:fail("%s", data.frozen)
     elseif key.kind == "const" and type(key.v) == "string" then
         local name = "." .. key.v
         if data[name] == nil then
             local order = table.move(data.order, 1, #data.order, 1, {})
             order[#order + 1] = key.v
-            local region = self.regions[#self.regions]
+            local region, t = self.regions[#self.regions], self:type_of(value)
             if region and self.born[data] <= region then
-                self:fail("'%s' is made in a branch or loop, in a table from outside: give it a value before", key.v)
+                local entry = types.dict_value(self:table_type(v) or "")
+                if data.n > 0 or not self.is_nil(value) and not holds_nothing(self, data) and (not entry or entry ~= without_nil(t)) then
+                    self:fail("'%s' is made in a branch or loop, in a table from outside: give it a value before", key.v)
+                end
+                if self.is_nil(value) and holds_nothing(self, data) then
+                    return
+                end
+                self:make_list(data, not self.is_nil(value) and without_nil(t) or nil, true)
             end
             self:put(data, "order", order)
         end
         return self:put(data, name, value)
+    end
+    if self:type_of(key) == "str" then
+        if self.is_nil(value) and data.n == 0 and holds_nothing(self, data) then
+            return
+        end
+        self:make_list(data, not self.is_nil(value) and without_nil(self:type_of(value)) or nil, true)
+        return self:set_index(v, key, value)
     end
     local place = key.kind == "const" and math.tointeger(key.v)
     if key.kind == "const" and not place then
@@ -126,19 +172,38 @@ end
 
 local function set_list(self, list, key, value, appends)
     local element = types.element(list.type)
+    self:fill_in(value, element)
     local t = self:type_of(value)
     local joined = t and types.join(element, t)
     if joined ~= element then
         self:fail("a list of %s entries is given %s", element, self:describe(value))
     elseif appends then
-        return self.g:node("aten::append", { list, self:value(value) }, { list.type })
+        return self.g:node("aten::append", { list, self:held(value) }, { list.type })
     end
-    self.g:node("aten::set_entry", { list, self:value(need_integer(self, key)), self:value(value) }, { list.type })
+    self.g:node("aten::set_entry", { list, self:value(need_integer(self, key)), self:held(value) }, { list.type })
+end
+
+-- Into a dict of the graph; nil takes out what is there.
+local function set_dict(self, dict, key, value)
+    local t = types.dict_value(dict.type)
+    self:fill_in(value, t)
+    local own = self:type_of(value)
+    local name = need_name(self, dict.type, key)
+    local function delete() self.g:node("aten::Delete", { dict, name }, { dict.type }) end
+    local function set(v) self.g:node("aten::_set_item", { dict, name, self:held(v) }, { dict.type }) end
+    if own == "NoneType" then
+        return delete()
+    elseif own and types.inner(own) and types.join(t, own) == types.optional(t) then
+        return self:choose(self:equals(value, NIL, true), function() set(self:unwrap(value)) end, delete)
+    elseif not own or types.join(t, own) ~= t then
+        self:fail("%s is given %s", types.words(dict.type), self:describe(value))
+    end
+    set(value)
 end
 
 --- set_index(v, key, value, appends): `v[key] = value`; `appends`: it was written as v[#v + 1].
 function Compiler:set_index(v, key, value, appends)
-    v, key, value = self:resolve(v), self:resolve(key), self:resolve(value)
+    v, key, value = self:there(self:resolve(v)), self:resolve(key), self:resolve(value)
     local t = self:type_of(v)
     if v.kind == "table" then
         return set_table(self, v, key, value, appends)
@@ -146,6 +211,10 @@ function Compiler:set_index(v, key, value, appends)
         return self:write_tensor(v, key, value)
     elseif v.kind == "value" and types.element(t) then
         return set_list(self, v, key, value, appends)
+    elseif v.kind == "value" and types.dict_value(t) then
+        return set_dict(self, v, key, value)
+    elseif v.kind == "value" and (types.is_tuple(t) or types.fields(t)) then
+        return set_table(self, self:untuple(v), key, value) -- which says why not
     elseif v.kind == "host" and type(v.v) == "table" and key.kind == "const" then
         local held = rawget(v.v, key.v)
         if (value.kind == "const" or value.kind == "host") and rawequal(held, value.v) then

@@ -169,9 +169,7 @@ local function text_of(self, v)
         return text_of_shape(self, v)
     elseif t == "dtype" then
         return text_of_dtype(self, v, 1)
-    elseif t == "Device" then
-        self:fail "the text of a device that is known only when the graph runs"
-    elseif t and (types.is_number(t) or t == "bool" or types.inner(t)) then
+    elseif t and (types.is_number(t) or t == "Device" or t == "bool" or types.inner(t)) then
         return (self.g:node("aten::str", { self:value(v) }, { "str" }))
     end
     self:fail("tostring of %s: a number, a boolean or a string is expected", self:describe(v))
@@ -212,17 +210,51 @@ local function format(self, arguments)
 end
 library[string.format] = function(self, arguments) return { format(self, arguments) } end
 
--- Functions that are worked out where all they take is known.
+-- What a graph does of them where they are known only as it runs: from arguments as values of the graph.
+local ON_TEXTS = {
+    len = function(self, s) return { self:length(s) } end,
+    lower = function(self, s) return { (self.g:node("aten::lower", { s }, { "str" })) } end,
+    upper = function(self, s) return { (self.g:node("aten::upper", { s }, { "str" })) } end,
+    reverse = function(self, s) return { (self.g:node("aten::reversed", { s }, { "str" })) } end,
+    rep = function(self, s, n, between) return not between and { (self.g:node("aten::mul", { s, n }, { "str" })) } end,
+    sub = function(self, s, first, last)
+        return { (self.g:node("aten::sub", { s, first, last or self.g:constant("int", -1) }, { "str" })) }
+    end,
+    byte = function(self, s, at, last)
+        return not last and { (self.g:node("aten::byte", { s, at or self.g:constant("int", 1) }, { "int?" })) }
+    end,
+    find = function(self, s, part, at, plainly)
+        local known = self:known(part)
+        if not (plainly and self:known(plainly) and self:known(plainly).v) and (not known or string.find(known.v, "[%^%$%*%+%?%.%(%)%[%]%%%-]")) then
+            return nil -- a pattern
+        end
+        local found = self.g:node("aten::find", { s, part, at or self.g:constant("int", 1) }, { "int?" })
+        local last = self:choose(self:equals(found, NIL, true), function()
+            return self:binary("-", self:binary("+", self:unwrap(found), self:length(part)), self.const(1))
+        end, function() return NIL end)
+        return { found, last }
+    end,
+}
+local TEXT_ARGUMENTS = { "str", "int", "int" }
+
+-- Lua's functions of strings.
 for _, name in ipairs { "rep", "sub", "upper", "lower", "len", "byte", "char", "find", "match", "gsub", "reverse" } do
     local fn = string[name]
     library[fn] = function(self, arguments)
         arguments = plain(self, arguments)
-        if name == "len" and arguments[1].kind == "value" then
-            return { self:length(arguments[1]) }
-        elseif not all_known(arguments) then
-            self:fail("string.%s of a text that is known only when the graph runs", name)
+        if all_known(arguments) then
+            return fold(self, fn, arguments)
         end
-        return fold(self, fn, arguments)
+        local values = {}
+        for k, v in ipairs(ON_TEXTS[name] and arguments or {}) do
+            local wanted = name == "find" and (k == 2 and "str" or k == 4 and "bool") or TEXT_ARGUMENTS[k]
+            if self:type_of(v) ~= wanted then
+                self:fail("string.%s: argument %d is %s", name, k, self:describe(v))
+            end
+            values[k] = self:value(v)
+        end
+        return ON_TEXTS[name] and ON_TEXTS[name](self, table.unpack(values))
+            or self:fail("string.%s of a text that is known only when the graph runs: a graph knows no patterns", name)
     end
 end
 
@@ -266,6 +298,15 @@ library[tide._fail] = function(self, arguments)
     return {}
 end
 
+-- The session's tide.breakpoint: calls run the function's source, where it is one.
+local function breakpoint(self)
+    self.breakpoint = self.breakpoint or string.format("%s:%d", self.where.file, self.node.line)
+    return {}
+end
+if rawget(tide, "breakpoint") then
+    library[tide.breakpoint] = breakpoint
+end
+
 library[tide._describe] = function(self, arguments) return { self.const(self:describe(self:resolve(arguments[1]))) } end
 
 library[print] = function(self, arguments)
@@ -287,6 +328,19 @@ library[ipairs], library[pairs] = iterator(false), iterator(true)
 
 library[next] = function(self) self:fail "next: scripts have ipairs and pairs" end
 
+-- A list of the graph of what a function of Lua's is given.
+local function as_list(self, v, name, element)
+    v = self:resolve(v or NIL)
+    if v.kind == "table" then
+        self:make_list(v.data, element)
+        v = self:resolve(v)
+    end
+    if v.kind ~= "value" or not types.element(v.type) then
+        self:fail("%s: a list is expected, got %s", name, self:describe(v))
+    end
+    return v
+end
+
 library[table.insert] = function(self, arguments)
     local v = self:resolve(arguments[1] or NIL)
     if #arguments == 2 then
@@ -297,18 +351,45 @@ library[table.insert] = function(self, arguments)
         end
         return {}
     end
-    self:fail "table.insert(list, place, x): a list of a script grows at its end: table.insert(list, x)"
+    local x = self:resolve(arguments[3] or NIL)
+    v = as_list(self, v, "table.insert", self:type_of(x))
+    if types.join(types.element(v.type), self:type_of(x) or "") ~= types.element(v.type) then
+        self:fail("a list of %s entries is given %s", types.element(v.type), self:describe(x))
+    end
+    self.g:node("aten::insert", { v, self:value(self:binary("-", arguments[2], self.const(1))), self:held(x) }, { v.type })
+    return {}
 end
 
 library[table.remove] = function(self, arguments)
-    local v = self:resolve(arguments[1] or NIL)
-    if #arguments > 1 or v.kind == "host" then
-        self:fail "table.remove(list, place): a list of a script shrinks at its end: table.remove(list)"
-    elseif v.kind == "table" then
-        self:make_list(v.data)
-        v = self:resolve(v)
+    local v = as_list(self, arguments[1], "table.remove")
+    local place = arguments[2] and self:value(arguments[2])
+    return { (self.g:node(place and "aten::remove" or "aten::pop", { v, place }, { types.element(v.type) })) }
+end
+
+-- table.sort with an order of one's own, which is compiled as any function is.
+local function sort_by(list, before)
+    for k = 2, #list do
+        local x = list[k]
+        local at = k - 1
+        while at >= 1 and before(x, list[at]) do
+            list[at + 1] = list[at]
+            at = at - 1
+        end
+        list[at + 1] = x
     end
-    return { (self.g:node("aten::pop", { v }, { types.element(v.type) })) }
+end
+
+library[table.sort] = function(self, arguments, node)
+    local v = as_list(self, arguments[1], "table.sort")
+    local t = types.element(v.type)
+    if not types.is_number(t) and t ~= "str" then
+        self:fail("table.sort: a list of numbers or strings is expected, got %s: which of equal ones comes first is not said",
+            self:describe(v))
+    elseif arguments[2] then
+        return self:call(self:wrap(sort_by), { v, arguments[2] }, node)
+    end
+    self.g:node("aten::sort", { v }, { v.type })
+    return {}
 end
 
 library[table.unpack] = function(self, arguments, _, wanted)
@@ -347,8 +428,13 @@ library[table.concat] = function(self, arguments)
     for k = 1, v.kind == "table" and v.data.n or 0 do
         list[k] = self:resolve(v.data[k])
     end
-    if v.kind ~= "table" or not all_known(list) then
-        self:fail "table.concat of what is known only when the graph runs"
+    if #arguments > 2 or v.kind ~= "table" or not all_known(list) or arguments[2] and not all_known(plain(self, { arguments[2] })) then
+        local t = self:type_of(v)
+        local element, between = t and types.element(t), self:resolve(arguments[2] or self.const "")
+        if #arguments > 2 or not element or not types.is_number(element) and element ~= "str" or self:type_of(between) ~= "str" then
+            self:fail("table.concat of %s: a list of strings or numbers, and a string, are expected", self:describe(v))
+        end
+        return { (self.g:node("aten::concat", { self:value(v), self:value(between) }, { "str" })) }
     end
     for k, entry in ipairs(list) do
         list[k] = entry.v
@@ -369,6 +455,7 @@ end
 library[rawget] = function(self, arguments)
     local v, key = self:resolve(arguments[1]), self:resolve(arguments[2])
     if v.kind == "host" and type(v.v) == "table" and key.kind == "const" then
+        self:watch(v.v, key.v)
         return { self:wrap(rawget(v.v, key.v)) }
     end
     return { self:index(v, key) }
@@ -399,12 +486,9 @@ for name, fn in pairs { setmetatable = setmetatable, pcall = pcall, xpcall = xpc
     end
 end
 
-for _, name in ipairs { "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast", "set_default_device" } do
-    local fn = rawget(tide, name)
-    if fn then
-        library[fn] = function(self)
-            self:fail("%s: contexts have no place in a graph: put them around the call of the scripted function", name)
-        end
+for _, fn in ipairs { tide.set_default_device, tide.autograd.detect_anomaly } do
+    library[fn] = function(self, _, node)
+        self:fail("%s: this mode has no place in a graph: put it around the call of the scripted function", self.name_of(node))
     end
 end
 

@@ -3,6 +3,8 @@ local tide = ...
 local Compiler = tide._require "jit.compiler.core"
 local types = tide._require "jit.compiler.types"
 
+local FROZEN = "this table is one of two that branches left: write into each where it is made"
+
 -- ---- tables taken apart ----
 
 -- Is it a table of the source that is still known part by part?
@@ -53,7 +55,7 @@ function Compiler:rebuild(v, next_leaf)
     local copy = self:new_table {}
     local data = copy.data
     data.n, data.order, data.pack = v.data.n, v.data.order, v.data.pack
-    data.frozen = not v.data.pack
+    data.frozen = not v.data.pack and FROZEN or nil
     for _, key in ipairs(keys_of(v.data)) do
         data[key] = self:rebuild(v.data[key], next_leaf)
     end
@@ -67,7 +69,7 @@ local function poison(format, ...) return { kind = "poison", why = string.format
 -- A value of the graph, in one branch, of the type that both have.
 local function in_branch(self, block, v, t)
     return self.g:within(block, function()
-        return v.kind == "unset" and self:default(t) or self:value(v)
+        return v.kind == "unset" and self:default(t) or self:held(v)
     end)
 end
 
@@ -105,11 +107,38 @@ local function pad(self, v, n)
     return copy
 end
 
+-- A table that became a list is that; what is poison stays so.
+local function open_or_resolved(self, v) return v.kind == "table" and self:resolve(v) or v end
+
+--- opened(v, like): a value of a table with names is known part by part where `like` is, and a table is a value where `like`
+--- is one, or nil.
+function Compiler:opened(v, like)
+    if v.kind == "value" and types.fields(v.type) and is_open(like) then
+        return self:untuple(v)
+    elseif is_open(v) and not v.data.pack and (like.kind == "value" or self.is_nil(like)) and self:type_of(v) then
+        return self:held(v)
+    end
+    return v
+end
+
 --- merge(a, b, node, name): the value that the node (prim::If with its two blocks) gives a variable.
 function Compiler:merge(a, b, node, name)
     if a == b or self.same_constants(a, b) then
         return a
-    elseif a.kind == "poison" or b.kind == "poison" then
+    end
+    a, b = open_or_resolved(self, a), open_or_resolved(self, b)
+    local first, second = a, b
+    self.g:within(node.blocks[1], function()
+        self:fill_in(a, b.kind == "value" and b.type)
+        first = self:opened(a, b)
+    end)
+    self.g:within(node.blocks[2], function()
+        self:fill_in(b, a.kind == "value" and a.type)
+        second = self:opened(b, a)
+    end)
+    a, b = first, second
+    a, b = open_or_resolved(self, a), open_or_resolved(self, b)
+    if a.kind == "poison" or b.kind == "poison" then
         return a.kind == "poison" and a or b
     elseif a.kind == "unset" and (b.kind == "const" or b.kind == "host") then
         return b
@@ -124,14 +153,16 @@ function Compiler:merge(a, b, node, name)
         local like = is_open(a) and a or b
         local copy = self:new_table {}
         copy.data.n, copy.data.order, copy.data.pack = like.data.n, like.data.order, like.data.pack
-        copy.data.frozen = not like.data.pack
+        copy.data.frozen = not like.data.pack and FROZEN or nil
+        self:freeze(a, FROZEN)
+        self:freeze(b, FROZEN)
         for _, key in ipairs(keys_of(like.data)) do
             copy.data[key] = self:merge(part(a, key), part(b, key), node, type(key) == "string" and string.sub(key, 2) or name)
         end
         return copy
     elseif a.kind == "host" and b.kind == "host" and a.v == b.v then
         return a
-    elseif is_open(a) and #a.data.order > 0 or is_open(b) and #b.data.order > 0 then
+    elseif is_open(a) and #a.data.order > 0 and b.kind == "table" or is_open(b) and #b.data.order > 0 and a.kind == "table" then
         return poison("'%s' is a table of other names in each branch", name or "the value")
     end
     return merge_values(self, self:resolve(a), self:resolve(b), node, name)

@@ -7,6 +7,28 @@ local NIL, FALSE = Compiler.NIL, Compiler.FALSE
 local library, methods = Compiler.library, {}
 Compiler.methods = methods
 
+-- A tensor of a list of the graph, element by element: compiled as any function is.
+local function from_list(list, options)
+    local x = tide.zeros(#list, options)
+    for k = 1, #list do
+        x[k] = list[k]
+    end
+    return x
+end
+
+local ELEMENTS = { int = tide.int64, bool = tide.bool, float = false, Scalar = false } -- false: the default dtype
+
+local function tensor_of_list(self, list, options)
+    local all, dtype = self:new_table {}, ELEMENTS[types.element(list.type)]
+    if dtype then
+        self:set_index(all, self.const "dtype", self:wrap(dtype))
+    end
+    for _, name in ipairs(options and options.data.order or {}) do
+        self:set_index(all, self.const(name), options.data["." .. name])
+    end
+    return self:call(self:wrap(from_list), { list, all }, self.node)
+end
+
 -- tide.tensor(numbers, options): what is known is made once, and copied by the graph; a list of numbers that are not is
 -- stacked.
 library[tide.tensor] = function(self, arguments)
@@ -42,12 +64,14 @@ library[tide.tensor] = function(self, arguments)
     local v = self:resolve(arguments[1])
     local t = self:type_of(v)
     local options = arguments[2]
-    if not options and (t == "int" or t == "int[]" or t == "bool") then -- as tide.tensor has it, unlike scalar_tensor
+    if not options and (t == "int" or v.kind == "table" and t == "int[]" or t == "bool") then -- as tide.tensor has it, unlike scalar_tensor
         options = self:new_table {}
         self:set_index(options, self.const "dtype", self:wrap(t == "bool" and tide.bool or tide.int64))
     end
     if t and (types.is_number(t) or t == "bool") then
         return self:operator("scalar_tensor", { v, options })
+    elseif v.kind == "value" and ELEMENTS[types.element(t or "")] ~= nil then
+        return tensor_of_list(self, v, options)
     elseif v.kind ~= "table" or not types.is_number(types.element(t or "") or "") or #v.data.order > 0 then
         self:fail "tensor: numbers that are known, or a list of numbers, are expected: tide.stack joins tensors"
     end

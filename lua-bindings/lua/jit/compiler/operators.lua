@@ -222,6 +222,9 @@ local function numbers(self, s, k, given)
 end
 
 local function tensors(self, s, k, given)
+    if given.value and self:type_of(self:resolve(given.value)) == "Tensor" then
+        self:fail("%s: expected a list of tensors, got a tensor: put it in a table, {a, b}", place(s, k))
+    end
     local list, whole = entries(self, given)
     local p = s.params[k]
     if whole then
@@ -234,9 +237,10 @@ local function tensors(self, s, k, given)
     for j, v in ipairs(list) do
         if p.holes and v.kind == "const" and not v.v then
             values[j], t = self.g:constant "NoneType", "Tensor?"
-        elseif self:type_of(v) ~= "Tensor" then
+        elseif self:type_of(v) ~= "Tensor" and self:type_of(v) ~= "Tensor?" then
             refuse(self, s, k, "a list of tensors", v)
         else
+            v = self:type_of(v) == "Tensor?" and self:must_be(v) or v
             values[j] = self:value(p.base and self:from_one(v, "any") or v)
         end
     end
@@ -287,8 +291,15 @@ local function boolean(self, s, k, v)
     return self:value(v)
 end
 
+local function generator(self, s, k, v)
+    if self:type_of(v) ~= "Generator" then
+        self:fail("%s: a generator is an input of a script: write it as a parameter, --: Tensor, Generator", place(s, k))
+    end
+    return v
+end
+
 local SINGLE = {
-    Tensor = tensor, TensorOrNumber = tensor, number = number, float = float, str = text, dtype = dtype, device = device, bool = boolean,
+    generator = generator, Tensor = tensor, TensorOrNumber = tensor, number = number, float = float, str = text, dtype = dtype, device = device, bool = boolean,
     int = function(self, s, k, v) return self:value(integer(self, s, k, v)) end,
     dim = function(self, s, k, v) return self:value(counted(self, s, k, v, "dim")) end,
     index = function(self, s, k, v) return self:value(counted(self, s, k, v, "index")) end,

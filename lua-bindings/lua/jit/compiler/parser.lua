@@ -274,7 +274,7 @@ function Parser:function_statement()
     return node(token, "Assign", { targets = { target }, values = { fn } })
 end
 
--- Local {names, attributes, values}; LocalFunction {name, fn}.
+-- Local {names, values, closes = one of them is <close>}; LocalFunction {name, fn}.
 function Parser:local_statement()
     local token = self:advance()
     if self:accept "function" then
@@ -283,15 +283,15 @@ function Parser:local_statement()
         fn.name = name
         return node(token, "LocalFunction", { name = name, fn = fn })
     end
-    local names, attributes = {}, {}
+    local names, closes = {}, false
     repeat
         names[#names + 1] = self:expect("name").value
         if self:accept "<" then
-            attributes[#names] = self:expect("name").value
+            closes = self:expect("name").value == "close" or closes
             self:expect ">"
         end
     until not self:accept ","
-    return node(token, "Local", { names = names, attributes = attributes, values = self:accept "=" and self:expressions() or {} })
+    return node(token, "Local", { names = names, closes = closes, values = self:accept "=" and self:expressions() or {} })
 end
 
 function Parser:expression_statement()

@@ -13,7 +13,7 @@ local function always_leaves(block)
     local last = block and block[#block]
     if not last then
         return false
-    elseif last.tag == "Return" or last.tag == "Break" then
+    elseif last.tag == "Return" or last.tag == "Break" or last.tag == "Goto" then
         return true
     elseif last.tag == "Do" then
         return always_leaves(last.body)
@@ -23,67 +23,111 @@ local function always_leaves(block)
     return last.tag == "CallStatement" and last.call.tag == "Call" and last.call.callee.tag == "Name" and last.call.callee.name == "error"
 end
 
-local if_with_rest
+local if_with_rest, run_labelled, run_guarded
 
--- The statements from a place on. What may have been left already is compiled under that condition.
-local function run(self, list, from)
+-- What follows a statement, unless that left the function, the loop or the block.
+local function unless_left(self, node, follow)
+    local leaving, flag = self:leaving()
+    if leaving == true then
+        return
+    elseif leaving == false then
+        return follow()
+    end
+    self:at(node, self.choose, leaving, function()
+        if flag then
+            self:put(flag, "v", TRUE)
+        end
+    end, function()
+        if flag then
+            self:put(flag, "v", FALSE)
+        end
+        follow()
+    end)
+end
+
+-- The statements from a place on, and what follows the block, if anything does. What may have been left already is compiled
+-- under that condition.
+local function run(self, list, from, follow)
     for k = from, #list do
         local statement = list[k]
+        if statement.tag == "Label" then
+            return run_labelled(self, list, from, k, follow)
+        end
+    end
+    for k = from, #list do
+        local statement = list[k]
+        local more = k < #list or follow ~= nil
         self.g:expect_few()
-        if statement.tag == "If" and k < #list and (always_leaves(statement.body) or always_leaves(statement.otherwise)) then
-            return if_with_rest(self, statement, list, k + 1)
+        if statement.tag == "If" and more and (always_leaves(statement.body) or always_leaves(statement.otherwise)) then
+            return if_with_rest(self, statement, list, k + 1, follow)
+        end
+        if statement.tag == "Local" and statement.closes then
+            return run_guarded(self, statement, list, k + 1, follow)
         end
         self:at(statement, statements[statement.tag], statement)
-        local leaving, flag = self:leaving()
-        if leaving == true then
-            return
-        elseif leaving and k < #list then
-            self:at(list[k + 1], self.choose, leaving, function()
-                if flag then
-                    self:put(flag, "v", TRUE)
-                end
-            end, function()
-                if flag then
-                    self:put(flag, "v", FALSE)
-                end
-                run(self, list, k + 1)
-            end)
+        if self:leaving() ~= false then
+            if more then
+                unless_left(self, list[k + 1] or statement, function() run(self, list, k + 1, follow) end)
+            end
             return
         end
     end
+    if follow then
+        follow()
+    end
 end
 
---- block(list): statements in a scope of their own.
-function Compiler:block(list)
+-- Statements with a label at `at`: a goto before it leaves what stands between.
+function run_labelled(self, list, from, at, follow)
+    local labels, label = self.frame.labels or {}, self:flag(list[at].name)
+    self.frame.labels = table.move(labels, 1, #labels, 1, {})
+    table.insert(self.frame.labels, label)
+    run(self, table.move(list, from, at - 1, 1, {}), 1)
+    self.frame.labels = labels
+    self:put(label, "v", FALSE)
+    unless_left(self, list[at], function() run(self, list, at + 1, follow) end)
+end
+
+-- `local name <close> = tide.no_grad()`: what follows in the block runs in that mode.
+function run_guarded(self, statement, list, from, follow)
+    if #statement.names > 1 or #statement.values ~= 1 then
+        self:at(statement, self.fail, "one variable and one value are expected where one is <close>")
+    end
+    local guard = self:at(statement, self.open_guard, statement.values[1])
+    self:declare(statement.names[1], NIL)
+    local function rest() run(self, list, from) end
+    if guard and guard.attribute then
+        self:at(statement, self.with, guard.attribute, rest, list.seen_behind and self.scope)
+    else
+        rest()
+    end
+    if follow then
+        unless_left(self, statement, follow)
+    end
+end
+
+--- block(list [, follow]): statements in a scope of their own, and what follows them where they did not leave.
+function Compiler:block(list, follow)
     local outer = self.scope
     self:open_scope()
-    run(self, list, 1)
+    run(self, list, 1, follow)
     self.scope = outer
 end
 
 -- ---- branches ----
 
 -- An If of which one side always leaves: what follows belongs to the other one.
-function if_with_rest(self, statement, list, from)
+function if_with_rest(self, statement, list, from, follow)
     local first_leaves = always_leaves(statement.body)
     local scope = self.scope
     local function rest() -- in the scope around
         local inner = self.scope
         self.scope = scope
-        run(self, list, from)
+        run(self, list, from, follow)
         self.scope = inner
     end
-    self:at(statement, self.branches, statement.condition, function()
-        self:block(statement.body)
-        if not first_leaves then
-            rest()
-        end
-    end, function()
-        self:block(statement.otherwise or {})
-        if first_leaves then
-            rest()
-        end
-    end)
+    self:at(statement, self.branches, statement.condition, function() self:block(statement.body, not first_leaves and rest or nil) end,
+        function() self:block(statement.otherwise or {}, first_leaves and rest or nil) end)
 end
 
 function statements.If(self, statement)
@@ -150,15 +194,35 @@ end
 
 -- ---- variables ----
 
-function statements.Local(self, statement)
-    for k, attribute in pairs(statement.attributes) do
-        if attribute == "close" then
-            self:fail("'%s <close>' is no part of a script: contexts (no_grad, autocast) belong around the call of the "
-                .. "scripted function", statement.names[k])
+-- The type that a comment behind an empty table gives it: `local list = {} --: Tensor[]`.
+local function typed_table(self, e, t)
+    local v = self:new_table {}
+    local element = t and types.element(t) or t and types.dict_value(t)
+    if not element then
+        self:at(e, self.fail, "an empty table is a list, as in --: Tensor[], or has names, as in --: Dict(str, Tensor)")
+    end
+    self:list_here(v.data, element, types.dict_value(t) ~= nil)
+    return v
+end
+
+-- The types in a comment on a statement's line, where it says some.
+local function types_on_line(self, statement)
+    for _, note in ipairs(self.where.notes) do
+        if note.line == statement.line then
+            return types.list(note.value)
         end
     end
+end
+
+function statements.Local(self, statement)
     local values = self:several(statement.values, #statement.names)
+    local given
     for k, name in ipairs(statement.names) do
+        local e = statement.values[k]
+        if e and e.tag == "Table" and #e.entries == 0 then
+            given = given or types_on_line(self, statement) or {}
+            values[k] = #given > 0 and typed_table(self, e, given[k]) or values[k]
+        end
         self:declare(name, values[k] or NIL)
     end
 end
@@ -232,18 +296,22 @@ function statements.Break(self)
     self:put(self.frame.loop.broke, "v", TRUE)
 end
 
+-- Forward alone: the statements up to the label are left.
 function statements.Goto(self, statement)
-    self:fail("goto %s: a graph has no jumps: write if, while or break", statement.name)
-end
-
-function statements.Label(self, statement)
-    self:fail("::%s:: is where a goto would go: a graph has no jumps: write if, while or break", statement.name)
+    local labels = self.frame.labels or {}
+    for k = #labels, 1, -1 do
+        if labels[k].name == statement.name then
+            return self:put(labels[k], "v", TRUE)
+        end
+    end
+    self:fail("goto %s: a graph has no jumps back: write while or repeat", statement.name)
 end
 
 -- ---- loops ----
 
 -- Few trips are gone through one by one where all they do is known, and where they can't be compiled as a loop of the
--- graph: entries of tables of modules, values of other types at first.
+-- graph: entries of tables of modules, values of other types at first, tables with names that would have to become dicts
+-- (records_stay).
 local MOST_UNROLLED, MOST_KNOWN = 64, 20000 -- trips; statements
 
 local function all_is_known(self, unroll)
@@ -264,7 +332,10 @@ local function loop_or_unroll(self, trips, loop, unroll)
     elseif all_is_known(self, unroll) then
         return
     end
+    local around = self.records_stay
+    self.records_stay = true
     local ok, problem = self:try(loop)
+    self.records_stay = around
     if ok then
         return
     elseif not problem.refused then
@@ -272,6 +343,9 @@ local function loop_or_unroll(self, trips, loop, unroll)
     end
     local unrolled, other = self:try(unroll)
     if not unrolled then
+        if other.refused and not around then
+            return loop()
+        end
         error(other.refused and problem or other, 0)
     end
 end
@@ -440,6 +514,7 @@ function statements.Repeat(self, statement)
         body = function()
             local outer = self.scope
             self:open_scope()
+            statement.body.seen_behind = true
             run(self, statement.body, 1)
             local leaving = self:leaving()
             ended = self:cell(TRUE)
@@ -471,19 +546,33 @@ local function known_pairs(self, v, all)
     local list = {}
     if v.kind == "table" then
         for k = 1, v.data.n do
-            list[k] = { self.const(k), v.data[k] }
+            if not self.is_nil(v.data[k]) then
+                list[#list + 1] = { self.const(k), v.data[k] }
+            elseif not all then
+                break
+            end
         end
         for _, name in ipairs(all and v.data.order or {}) do
-            list[#list + 1] = { self.const(name), v.data["." .. name] }
+            local value = v.data["." .. name]
+            list[#list + 1] = not self.is_nil(value) and { self.const(name), value } or nil
         end
         return list
     elseif v.kind ~= "host" or type(v.v) ~= "table" then
         return nil
     end
+    local meta = all and getmetatable(v.v)
+    if type(meta) == "table" and meta.__pairs then
+        for key, value in pairs(v.v) do
+            list[#list + 1] = { self:wrap(key), self:wrap(value) }
+        end
+        return list
+    end
     local n = 0
     for k, value in ipairs(v.v) do
         n, list[k] = k, { self.const(k), self:wrap(value) }
+        self:watch(v.v, k)
     end
+    self:watch(v.v, n + 1)
     local names = {}
     for key in pairs(all and v.v or {}) do
         if not (math.type(key) == "integer" and key >= 1 and key <= n) then
@@ -495,6 +584,33 @@ local function known_pairs(self, v, all)
         list[#list + 1] = { self:wrap(key), self:wrap(v.v[key]) }
     end
     return list
+end
+
+-- An entry of a table that is known: where it may be nil, pairs leaves it out, and ipairs ends there.
+local function entry_of_table(self, statement, entry, all)
+    local v = self:resolve(entry[2])
+    local t = self:type_of(v)
+    if not t or not types.inner(t) or v.kind ~= "value" then
+        return declare_names(self, statement, entry)
+    end
+    self:choose(self:equals(v, NIL, true), function() declare_names(self, statement, { entry[1], self:unwrap(v) }) end, function()
+        if not all then
+            statements.Break(self)
+        end
+    end)
+end
+
+-- pairs of a dict of the graph, in the order in which its entries came: of those that are there when it begins, and still
+-- are.
+local function loop_over_dict(self, statement, v)
+    local keys = self.g:node("aten::keys", { v }, { "str[]" })
+    self:loop { trips = self.g:node("aten::len", { keys }, { "int" }), body = function(trip)
+        local key = self.g:node("aten::__getitem__", { keys, trip }, { "str" })
+        self:choose(self.g:node("aten::__contains__", { v, key }, { "bool" }), function()
+            local entry = self.g:node("aten::__getitem__", { v, key }, { types.dict_value(v.type) })
+            declare_names(self, statement, { key, entry })
+        end, function() end)
+    end }
 end
 
 -- ipairs of a list or a tensor of the graph.
@@ -518,12 +634,14 @@ function statements.ForIn(self, statement)
     end
     local v, all = self:resolve(iterated.over), iterated.all
     local t = self:type_of(v)
-    if v.kind == "value" and types.is_tuple(v.type) then
+    if v.kind == "value" and (types.is_tuple(v.type) or types.fields(v.type)) then
         v = self:untuple(v)
     end
     local list = known_pairs(self, v, all)
     if list then
-        return self:unrolled(#list, function(k) declare_names(self, statement, list[k]) end)
+        return self:unrolled(#list, function(k) entry_of_table(self, statement, list[k], all) end)
+    elseif all and types.dict_value(t or "") then
+        return loop_over_dict(self, statement, self:value(v))
     elseif t == "Tensor" and not all or types.element(t or "") then
         return loop_over(self, statement, self:value(v))
     end
