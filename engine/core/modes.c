@@ -1,9 +1,12 @@
 /* modes.c: this thread's modes, and the process's switch for deterministic results. */
 #include "engine/core/modes.h"
 
+#include "engine/core/pending.h"
+
 #include <stdatomic.h>
 
 TD_THREAD_STATE td_modes td_modes_current;
+TD_THREAD_STATE td_pending *td_pending_work;
 
 td_modes td_set_modes(td_modes now) {
     td_modes before = td_modes_current;

@@ -3,6 +3,7 @@
  */
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
+#include "engine/core/pending.h"
 #include "engine/ops/op.h"
 
 #include <string.h>
@@ -28,6 +29,9 @@ static td_status dispatch(td_call *call, const td_dispatcher *d) {
 
 td_status td_op_call(td_call *call) {
     const td_dispatcher *d = td_modes_current.dispatcher;
+    td_status status = td_settle_pending();
+    if (TD_UNLIKELY(status))
+        return status;
     return TD_LIKELY(!d) ? td_op_run(call) : dispatch(call, d);
 }
 

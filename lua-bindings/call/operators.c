@@ -51,7 +51,7 @@ static inline bool fits(const td_param *p, const td_value *v) {
 static int call_binary(lua_State *L) {
     td_value args[TD_MAX_PARAMS];
     const td_op *op = tide_running_op(L);
-    if (TD_UNLIKELY(lua_gettop(L) != 2))
+    if (TD_UNLIKELY(lua_gettop(L) != 2 || TIDE_STATE(L)->deferring))
         return tide_call_operator(L);
     tide_handle *handle = tide_push_handle(L);
     if (TD_LIKELY(read_operand(L, 1, &args[0]) && read_operand(L, 2, &args[1]) &&
@@ -63,7 +63,7 @@ static int call_binary(lua_State *L) {
 
 static int call_unary(lua_State *L) {
     td_value args[TD_MAX_PARAMS];
-    if (TD_UNLIKELY(lua_gettop(L) != 1))
+    if (TD_UNLIKELY(lua_gettop(L) != 1 || TIDE_STATE(L)->deferring))
         return tide_call_operator(L);
     tide_handle *handle = tide_push_handle(L);
     if (TD_LIKELY(read_operand(L, 1, &args[0]) && args[0].kind == TD_KIND_TENSOR))
@@ -78,7 +78,7 @@ static int call_inplace(lua_State *L, int given) {
     td_value args[TD_MAX_PARAMS];
     const td_op *op = tide_running_op(L);
     if (TD_UNLIKELY(
-            lua_gettop(L) != given || !read_operand(L, 1, &args[0]) ||
+            lua_gettop(L) != given || TIDE_STATE(L)->deferring || !read_operand(L, 1, &args[0]) ||
             args[0].kind != TD_KIND_TENSOR ||
             (given == 2 && !(read_operand(L, 2, &args[1]) && fits(&op->params[1], &args[1])))))
         return tide_call_operator_inplace(L);
