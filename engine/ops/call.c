@@ -4,7 +4,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/core/pending.h"
-#include "engine/ops/op.h"
+#include "engine/ops/given.h"
 
 #include <string.h>
 
@@ -27,11 +27,27 @@ static td_status dispatch(td_call *call, const td_dispatcher *d) {
     return status;
 }
 
+static bool is_stand_in(const td_tensor *x, const void *none) {
+    (void)none;
+    return td_tensor_device(x).type == TD_META && td_tensor_device(x).index != 0;
+}
+
+/* What was put off runs before a call that does not know of it, to which its stand-ins are nothing.
+ */
+static td_status settle_before(const td_call *call) {
+    td_status status = td_settle_pending();
+    if (status == TD_OK && td_call_any_read(call, 0, is_stand_in, NULL))
+        return td_fail(TD_EINTERNAL, "%s: an argument's call is put off", call->op->name);
+    return status;
+}
+
 td_status td_op_call(td_call *call) {
     const td_dispatcher *d = td_modes_current.dispatcher;
-    td_status status = td_settle_pending();
-    if (TD_UNLIKELY(status))
-        return status;
+    if (TD_UNLIKELY(td_pending_work != NULL)) {
+        td_status status = settle_before(call);
+        if (status)
+            return status;
+    }
     return TD_LIKELY(!d) ? td_op_run(call) : dispatch(call, d);
 }
 

@@ -10,7 +10,7 @@
 #include "engine/core/pending.h"
 #include "engine/core/random.h"
 #include "engine/ops/given.h"
-#include "engine/script/defer_path.h"
+#include "engine/script/defer_plan.h"
 
 #include <string.h>
 #include <time.h>
@@ -31,10 +31,10 @@ typedef struct root {
 } root;
 
 /* A tensor of the path that is learnt, held so that its address is its name. */
-typedef struct held {
+typedef struct named {
     td_tensor *tensor;
     td_path_operand what;
-} held;
+} named;
 
 struct td_deferral {
     td_pending pending; /* first, so that a run finds the deferral */
@@ -47,7 +47,7 @@ struct td_deferral {
     td_tensor **inputs; /* held */
     int nvalues, ninputs, ncalls; /* that wait; ncalls of which ran already are not among them */
     bool learning, knew;
-    held *helds;
+    named *helds;
     int nhelds;
     td_map by_address; /* of helds */
     td_scripted *graphs[TD_DEFERRAL_GRAPHS]; /* borrowed from the ends */
@@ -117,6 +117,10 @@ static void fill(td_deferral *d) {
     }
 }
 
+static void drop_end(td_path_end *e) {
+    td_plan_drop(e->plan);
+}
+
 void td_deferral_free(td_deferral *d) {
     if (!d)
         return;
@@ -126,9 +130,7 @@ void td_deferral_free(td_deferral *d) {
     leave_path(d);
     for (root *r = d->roots, *next; r; r = next) {
         next = r->next;
-        td_path_drop(r->step.first);
-        for (td_path_end *e = r->step.ends; e; e = e->next)
-            td_scripted_release(e->graph);
+        td_path_drop(r->step.first, drop_end);
         td_free(r);
     }
     td_ir_graph_release(d->memory);
@@ -191,36 +193,32 @@ static td_status run_calls(td_deferral *d, td_path_step *const *steps) {
     return TD_OK;
 }
 
-/* ---- running as a graph ---- */
+/* ---- running as graphs ---- */
 
-static bool is_output(const td_deferred *v) {
+static bool is_held(const td_deferred *v) {
     return v->holder && v->stand_in;
 }
 
-/* What is waited for, each stand-in once. */
-static int list_outputs(const td_deferral *d, int *outputs) {
+static int list_held(const td_deferral *d, int *held) {
     int n = 0;
-    for (int k = 0; k < d->nvalues; k++) {
-        bool again = !is_output(&d->values[k]);
-        for (int j = 0; j < n && !again; j++)
-            again = d->values[outputs[j]].stand_in == d->values[k].stand_in;
-        if (!again)
-            outputs[n++] = k;
-    }
+    for (int k = 0; k < d->nvalues; k++)
+        if (is_held(&d->values[k]))
+            held[n++] = k;
     return n;
 }
 
-/* The end of this path with these outputs, made where there is none; NULL: out of memory. */
-static td_path_end *find_end(td_deferral *d, int n, const int *outputs) {
+/* The end of this path where these results are held, made where there is none; NULL: out of memory.
+ */
+static td_path_end *find_end(td_deferral *d, int n, const int *held) {
     td_path_end *e = d->at->ends;
     for (; e; e = e->next)
-        if (e->n == n && !memcmp(e->values, outputs, sizeof *outputs * (size_t)n))
+        if (e->n == n && !memcmp(e->values, held, sizeof *held * (size_t)n))
             return e;
     e = td_ir_alloc(d->memory, sizeof *e);
     int *values = td_ir_alloc(d->memory, sizeof *values * (size_t)(n + 1));
     if (!e || !values)
         return NULL;
-    memcpy(values, outputs, sizeof *values * (size_t)n);
+    memcpy(values, held, sizeof *values * (size_t)n);
     *e = (td_path_end){.next = d->at->ends, .n = n, .values = values};
     d->at->ends = e;
     return e;
@@ -233,90 +231,121 @@ static void give_up(td_deferral *d, td_path_end *e) {
     strncpy(d->why, td_error_message(), sizeof d->why - 1);
 }
 
-static void make_graph(td_deferral *d, td_path_end *e) {
-    td_ir_graph *g;
-    td_status status = td_path_graph(d->at, e->n, e->values, &g);
-    if (status == TD_OK)
-        status = td_scripted_new(g, "a deferred graph", &e->graph);
-    td_ir_graph_release(g);
+static void make_plan(td_deferral *d, td_path_end *e) {
+    e->plan = td_plan_new(d->memory, d->at, e->n, e->values, td_is_recording());
+    td_status status = e->plan ? TD_OK : no_memory();
+    for (td_plan_part *p = e->plan ? e->plan->first : NULL; p && status == TD_OK; p = p->next) {
+        if (p->calls)
+            continue;
+        status = d->counts.graphs < TD_DEFERRAL_GRAPHS
+                     ? td_plan_make(d->at, p)
+                     : td_fail(TD_EVALUE, "there are as many graphs as are kept");
+        if (status == TD_OK)
+            d->graphs[d->counts.graphs++] = p->graph;
+    }
+    d->counts.full |= d->counts.graphs == TD_DEFERRAL_GRAPHS;
     if (status)
         give_up(d, e);
-    else
-        d->graphs[d->counts.graphs++] = e->graph;
 }
 
-/* The end by which this path runs as a graph; NULL: call by call. */
-static td_path_end *choose(td_deferral *d, int n, const int *outputs) {
-    td_path_end *e = d->learning ? NULL : find_end(d, n, outputs);
+/* The end by which this path runs as graphs; NULL: call by call. */
+static td_path_end *choose(td_deferral *d, int n, const int *held) {
+    td_path_end *e = d->learning ? NULL : find_end(d, n, held);
     if (!e || e->failed || ++e->count < GRAPH_AT)
         return NULL;
-    if (!e->graph && d->counts.graphs == TD_DEFERRAL_GRAPHS) {
-        d->counts.full = true;
-        return NULL;
-    }
-    if (!e->graph) {
-        int64_t began = clock_ns();
-        make_graph(d, e);
-        e->made = clock_ns() - began;
-    }
-    return e->graph ? e : NULL;
+    if (!e->plan)
+        make_plan(d, e);
+    return e->failed ? NULL : e;
 }
 
-/* Results that one stand-in stands for are one tensor. */
-static void give(td_deferral *d, int n, const int *outputs, const td_value *results) {
-    for (int k = 0; k < d->nvalues; k++)
-        for (int j = 0; j < n && is_output(&d->values[k]); j++)
-            if (d->values[outputs[j]].stand_in == d->values[k].stand_in)
-                d->values[k].tensor = td_retain(td_arg_tensor(results[j]));
-}
-
-/* *ran: it did, or was interrupted. Otherwise it is as if it had not been tried. */
-static td_status run_graph(td_deferral *d, td_path_end *e, bool *ran) {
-    td_value *values = td_malloc(sizeof *values * (size_t)(d->ninputs + e->n + 1));
-    *ran = false;
-    if (!values)
+static td_status run_graph(td_deferral *d, const td_plan_part *p) {
+    td_value *inputs = td_malloc(sizeof *inputs * (size_t)(p->ninputs + p->noutputs + 1));
+    if (!inputs)
         return no_memory();
-    td_value *results = values + d->ninputs;
-    int64_t began = clock_ns();
-    td_generator drawn = td_get_default_generator();
-    for (int k = 0; k < d->ninputs; k++)
-        values[k] = TD_T(d->inputs[k]);
-    td_status status = td_scripted_call(e->graph, values, results);
-    *ran = status == TD_OK || status == TD_EINTR;
-    if (status == TD_OK)
-        give(d, e->n, e->values, results);
-    for (int k = 0; k < e->n && status == TD_OK; k++)
-        td_value_drop(&results[k]);
-    if (!*ran && d->at->random)
-        td_set_default_generator(drawn);
-    if (e->made > 0) { /* with what the first run makes */
-        d->counts.made += e->made + clock_ns() - began;
-        e->made = 0;
+    td_value *results = inputs + p->ninputs;
+    for (int k = 0; k < p->ninputs; k++)
+        inputs[k] = TD_T(tensor_of(d, &p->inputs[k]));
+    td_status status = td_scripted_call(p->graph, inputs, results);
+    for (int k = 0; k < p->noutputs && status == TD_OK; k++)
+        d->values[p->outputs[k]].tensor = td_arg_tensor(results[k]); /* with the reference */
+    td_free(inputs);
+    return status;
+}
+
+/* Held results that are arguments themselves. */
+static void fill_idle(td_deferral *d, td_path_step *const *steps) {
+    for (int k = 0; k < d->at->ncalls; k++) {
+        const td_path_step *s = steps[k];
+        for (int j = 0; j < s->noperands && s->idle; j++)
+            if (s->operands[j].stand_in == s->outs[0] && !d->values[s->first_value].tensor)
+                d->values[s->first_value].tensor = td_retain(tensor_of(d, &s->operands[j]));
     }
-    td_free(values);
+}
+
+static td_status run_plan(td_deferral *d, const td_plan *plan, td_path_step *const *steps) {
+    td_status status = TD_OK;
+    for (const td_plan_part *p = plan->first; p && status == TD_OK; p = p->next) {
+        if (!p->calls)
+            status = run_graph(d, p);
+        for (int k = 0; k < p->nsteps && p->calls && status == TD_OK; k++)
+            status = run_step(d, steps[p->steps[k]]);
+    }
+    if (status == TD_OK)
+        fill_idle(d, steps);
+    return status;
+}
+
+/* As if nothing had run. */
+static void undo(td_deferral *d, td_generator drawn) {
+    for (int k = 0; k < d->nvalues; k++) {
+        td_release(d->values[k].tensor);
+        d->values[k].tensor = NULL;
+    }
+    if (d->at->random)
+        td_set_default_generator(drawn);
+}
+
+/* What graphs refuse is tried call by call, which says what is wrong as eager mode does. */
+static td_status run_either_way(td_deferral *d, td_path_end *e, td_path_step *const *steps) {
+    td_generator drawn = td_get_default_generator();
+    int64_t began = clock_ns();
+    if (!e)
+        return run_calls(d, steps);
+    td_status status = run_plan(d, e->plan, steps);
+    if (e->count == GRAPH_AT)
+        d->counts.made += clock_ns() - began;
     d->counts.graph_runs += status == TD_OK;
+    if (status == TD_OK || status == TD_EINTR)
+        return status;
+    char why[sizeof d->why];
+    strncpy(why, td_error_message(), sizeof why - 1);
+    why[sizeof why - 1] = 0;
+    undo(d, drawn);
+    status = run_calls(d, steps);
+    if (status == TD_OK) { /* the calls can */
+        e->failed = true;
+        d->counts.failed++;
+        memcpy(d->why, why, sizeof why);
+    }
     return status;
 }
 
 /* All that has gathered; values have their tensors then, as far as they could be made. */
 static td_status run_gathered(td_deferral *d) {
     td_path_step **steps = td_malloc(sizeof *steps * (size_t)(d->at->ncalls + 1));
-    int *outputs = td_malloc(sizeof *outputs * (size_t)(d->nvalues + 1));
-    td_status status = steps && outputs ? TD_OK : no_memory();
-    bool ran = false;
+    int *held = td_malloc(sizeof *held * (size_t)(d->nvalues + 1));
+    td_status status = steps && held ? TD_OK : no_memory();
     if (status == TD_OK) {
-        int n = list_outputs(d, outputs);
-        td_path_end *e = n || d->at->random ? choose(d, n, outputs) : NULL;
+        int n = list_held(d, held);
+        int64_t began = clock_ns();
+        td_path_end *e = choose(d, n, held);
+        if (e && e->count == GRAPH_AT)
+            d->counts.made += clock_ns() - began;
         td_path_list(d->at, steps);
-        if (e)
-            status = run_graph(d, e, &ran);
-        if (!ran)
-            status = run_calls(d, steps);
-        if (e && !ran && status == TD_OK) /* the calls can, and say what is wrong otherwise */
-            give_up(d, e);
+        status = run_either_way(d, e, steps);
     }
     td_free(steps);
-    td_free(outputs);
+    td_free(held);
     return status;
 }
 
@@ -344,8 +373,12 @@ td_status td_deferral_settle(td_deferral *d) {
 int td_deferral_waiting(const td_deferral *d) {
     int n = 0;
     for (int k = 0; k < d->nvalues; k++)
-        n += is_output(&d->values[k]);
+        n += is_held(&d->values[k]);
     return n;
+}
+
+bool td_deferral_is_hasty(const td_deferral *d) {
+    return d->at && d->ncalls && d->at->hasty;
 }
 
 bool td_deferral_knew(td_deferral *d) {
@@ -357,15 +390,15 @@ bool td_deferral_knew(td_deferral *d) {
 /* ---- learning ---- */
 
 static bool is_of(const void *entry, const void *tensor) {
-    return ((const held *)entry)->tensor == tensor;
+    return ((const named *)entry)->tensor == tensor;
 }
 
-static held *find_held(const td_deferral *d, const td_tensor *x) {
+static named *find_held(const td_deferral *d, const td_tensor *x) {
     return td_map_find(&d->by_address, td_hash_address(x), is_of, x);
 }
 
 static td_status hold(td_deferral *d, td_tensor *x, const td_path_operand *what) {
-    held *h = find_held(d, x);
+    named *h = find_held(d, x);
     if (h) { /* written in place: another value from here on */
         h->what = *what;
         return TD_OK;
@@ -373,7 +406,7 @@ static td_status hold(td_deferral *d, td_tensor *x, const td_path_operand *what)
     if (d->nhelds == MOST_VALUES + MOST_INPUTS)
         return no_memory();
     h = &d->helds[d->nhelds];
-    *h = (held){x, *what};
+    *h = (named){x, *what};
     td_status status = td_map_add(&d->by_address, td_hash_address(x), h);
     if (status)
         return status;
@@ -463,12 +496,12 @@ static td_status find_operands(td_deferral *d, int n, td_tensor *const *list, td
                                int *ninputs) {
     *ninputs = d->at->ninputs;
     for (int k = 0; k < n; k++) {
-        held *h = list[k] ? find_held(d, list[k]) : NULL;
+        named *h = list[k] ? find_held(d, list[k]) : NULL;
         o[k] = h ? h->what : (td_path_operand){NULL, -1, -1, 0};
         for (int j = 0; j < k && !h && list[k]; j++)
             if (list[j] == list[k]) {
                 o[k] = o[j];
-                h = &(held){0}; /* an input of this very call */
+                h = &(named){0}; /* an input of this very call */
             }
         if (h || !list[k])
             continue;
@@ -527,6 +560,8 @@ static td_status learn_results(td_deferral *d, td_path_step *s, td_call *call, i
             if (outs[k] && outs[k] == list[j])
                 s->outs[k] = td_retain(s->operands[j].stand_in);
         s->idle |= s->outs[k] != NULL;
+        for (int j = 0; j < n && outs[k] && !s->inplace; j++)
+            s->view |= list[j] && outs[k]->storage == list[j]->storage;
         if (outs[k] && !s->outs[k])
             status = td_path_stand_in(outs[k], &s->outs[k]);
         s->nouts = k + 1;
@@ -537,6 +572,24 @@ static td_status learn_results(td_deferral *d, td_path_step *s, td_call *call, i
     }
     s->alone |= s->idle && nouts > 1; /* gives some of its arguments, and others too */
     return TD_OK;
+}
+
+/* May such a call refuse elements? What is not known to take all is not. */
+static bool may_refuse(const td_path_step *s) {
+    static const char *const families[] = {"linalg", "matrices", "loss",   "margin",        "ctc",
+                                           "sample", "index",    "gather", "scatter_write", "embedding"};
+    static const char *const quotients[] = {"div",       "floor_divide", "trunc_divide",
+                                            "remainder", "fmod",         "pow"};
+    const td_op *op = s->op;
+    bool may = op->flags & TD_OP_REFUSES;
+    for (int k = 0; k < op->nparams; k++)
+        may |= op->params[k].base != TD_BASE_NONE;
+    for (size_t k = 0; k < sizeof families / sizeof *families; k++)
+        may |= !strcmp(op->family, families[k]);
+    for (size_t k = 0; k < sizeof quotients / sizeof *quotients; k++)
+        may |= !strcmp(op->name, quotients[k]) && s->outs[0] &&
+               !td_dtype_is_float((td_dtype)s->outs[0]->dtype);
+    return may;
 }
 
 static void learn_place(td_deferral *d, td_path_step *s) {
@@ -564,8 +617,10 @@ static td_status add_step(td_deferral *d, const td_op *op, td_call *call, int n,
     s->alone = !waits;
     if (status == TD_OK && waits)
         status = learn_results(d, s, call, n, list);
-    if (status == TD_OK && waits)
+    if (status == TD_OK && waits) {
+        s->hasty = s->nouts && may_refuse(s);
         learn_place(d, s);
+    }
     s->alone |= status != TD_OK;
     if (!s->alone)
         d->at = s;

@@ -65,6 +65,9 @@ td_status td_deferral_call(td_deferral *d, td_call *call, bool alone, td_deferre
 /* Run what has gathered, if anything has; the next call begins a path. What could be made is in its
  * holders also after a failure, whose message begins with the place of the call that failed. */
 td_status td_deferral_settle(td_deferral *d) TD_MUST_CHECK;
+/* May the call that was put off last refuse elements? Then the caller settles as soon as it has set
+ * the holders, so that errors arise where the call stands. */
+bool td_deferral_is_hasty(const td_deferral *d);
 /* How many results are waited for. */
 int td_deferral_waiting(const td_deferral *d);
 /* Was every call since the last time this was asked put off, or one that never is? */

@@ -2,9 +2,7 @@
 #include "engine/script/defer_path.h"
 
 #include "engine/autograd/autograd.h"
-#include "engine/core/memory.h"
 #include "engine/ops/language/expression.h"
-#include "engine/script/trace.h"
 
 #include <string.h>
 
@@ -150,10 +148,10 @@ td_path_step *td_path_add(td_ir_graph *memory, td_path_step *before, const td_ca
     return s;
 }
 
-void td_path_drop(td_path_step *s) {
+void td_path_drop(td_path_step *s, void (*drop)(td_path_end *end)) {
     for (td_path_step *next; s; s = next) {
         next = s->next;
-        td_path_drop(s->first); /* as deep as a path is long, which is bounded */
+        td_path_drop(s->first, drop); /* as deep as a path is long, which is bounded */
         int seen = s->before ? s->before->ninputs : 0;
         for (int k = 0; k < s->noperands; k++)
             if (s->operands[k].input == seen) { /* its own, at its first place */
@@ -163,71 +161,11 @@ void td_path_drop(td_path_step *s) {
         for (int k = 0; k < s->nouts; k++)
             td_release(s->outs[k]);
         for (td_path_end *e = s->ends; e; e = e->next)
-            td_scripted_release(e->graph);
+            drop(e);
     }
 }
 
 void td_path_list(td_path_step *s, td_path_step **steps) {
     for (; s->before; s = s->before)
         steps[s->ncalls - 1] = s;
-}
-
-/* ---- graphs ---- */
-
-static void add_inputs(td_trace *t, const td_path_step *s) {
-    td_ir_graph *g = td_trace_graph(t);
-    for (int k = 0; k < s->noperands; k++)
-        if (s->operands[k].input == g->block->ninputs) {
-            td_tensor *x = s->operands[k].stand_in;
-            td_trace_name(t, x,
-                          td_ir_add_input(g->block, td_ir_type_of_tensor(g, x), NULL));
-        }
-}
-
-static void add_call(td_trace *t, const td_path_step *s) {
-    td_ir_graph *g = td_trace_graph(t);
-    td_ir_node *before = g->block->last;
-    td_call call = {.op = s->op, .args = s->args, .inplace = s->inplace};
-    if (s->op->result_type == TD_RESULT_TENSORS) {
-        call.list = s->outs;
-        call.nlist = s->nouts;
-    } else {
-        memcpy(call.out, s->outs, sizeof *s->outs * (size_t)s->nouts);
-    }
-    td_trace_add_call(t, s->op, &call);
-    for (td_ir_node *node = g->block->last; node && node != before; node = node->previous)
-        node->place = (td_ir_place){s->place.file ? td_ir_text(g, s->place.file,
-                                                              strlen(s->place.file))
-                                                  : NULL,
-                                    s->place.line, 0};
-}
-
-/* The stand-in of a path's k-th result. */
-static td_tensor *stand_in_of(const td_path_step *s, int k) {
-    while (s->first_value > k)
-        s = s->before;
-    return s->outs[k - s->first_value];
-}
-
-td_status td_path_graph(td_path_step *s, int n, const int *values, td_ir_graph **out) {
-    td_trace *t;
-    *out = NULL;
-    td_path_step **steps = td_malloc(sizeof *steps * (size_t)(s->ncalls + 1));
-    td_tensor **outputs = td_malloc(sizeof *outputs * (size_t)(n + 1));
-    td_status status = steps && outputs ? td_trace_new(NULL, NULL, &t)
-                                        : td_fail(TD_ENOMEM, "out of memory for a graph");
-    if (status == TD_OK) {
-        td_path_list(s, steps);
-        for (int k = 0; k < s->ncalls; k++) {
-            add_inputs(t, steps[k]);
-            if (!steps[k]->idle)
-                add_call(t, steps[k]);
-        }
-        for (int k = 0; k < n; k++)
-            outputs[k] = stand_in_of(s, values[k]);
-        status = td_trace_end(t, n, outputs, out);
-    }
-    td_free(steps);
-    td_free(outputs);
-    return status;
 }

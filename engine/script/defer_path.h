@@ -7,7 +7,7 @@
 #define TD_SCRIPT_DEFER_PATH_H
 
 #include "engine/ops/op.h"
-#include "engine/script/scripted.h"
+#include "engine/script/ir.h"
 
 /* What a tensor among a step's arguments is. */
 typedef struct td_path_operand {
@@ -17,14 +17,13 @@ typedef struct td_path_operand {
     uint8_t traits;      /* of an input: td_path_traits */
 } td_path_operand;
 
-/* What a path came to once it was run: which results were waited for, and what runs then. */
+/* What a path came to once it was run: which results were held, and what runs then. */
 typedef struct td_path_end {
     struct td_path_end *next;
-    int n, *values; /* that were waited for */
+    int n, *values; /* that were held */
     int count;      /* how often */
     bool failed;    /* no graph can do it */
-    td_scripted *graph;
-    int64_t made; /* nanoseconds: until its first run had ended */
+    struct td_plan *plan;
 } td_path_end;
 
 typedef struct td_path_step td_path_step;
@@ -34,6 +33,8 @@ struct td_path_step {
     bool inplace;
     bool alone;  /* can't be put off: a path ends before it */
     bool idle;   /* gives its argument itself */
+    bool view;   /* its results share memory with what it reads */
+    bool hasty;  /* it may refuse elements, and is to do so where it is called */
     bool random; /* it or one before it draws */
     int ncalls;  /* with it */
     td_value *args;
@@ -64,13 +65,10 @@ td_status td_path_stand_in(const td_tensor *x, td_tensor **out) TD_MUST_CHECK;
  * the tensors are these operands' (their stand-ins pass to the step). NULL: out of memory. */
 td_path_step *td_path_add(td_ir_graph *memory, td_path_step *before, const td_call *call,
                           int noperands, const td_path_operand *operands);
-/* Let go of the tensors and graphs of a step and of all behind it. */
-void td_path_drop(td_path_step *s);
+/* Let go of the tensors of a step and its kin, and of all behind them; drop(end) of their ends. */
+void td_path_drop(td_path_step *s, void (*drop)(td_path_end *end));
 
 /* The steps from the first to this one into a list of s->ncalls. */
 void td_path_list(td_path_step *s, td_path_step **steps);
-
-/* The graph of the steps to s, whose outputs are these values. */
-td_status td_path_graph(td_path_step *s, int n, const int *values, td_ir_graph **out) TD_MUST_CHECK;
 
 #endif

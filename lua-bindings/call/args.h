@@ -88,7 +88,7 @@ td_status tide_op_call(tide_state *state, td_call *call, bool alone,
                        tide_later *later) TD_MUST_CHECK;
 /* td_op_apply likewise, for operators of one result, which goes into a handle. Tensors among the
  * arguments are read by tide_check_shape. */
-td_status tide_op_apply(tide_state *state, const td_op *op, tide_handle *handle, int nargs,
+td_status tide_op_apply(lua_State *L, const td_op *op, tide_handle *handle, int nargs,
                         const td_value *args) TD_MUST_CHECK;
 
 /* Bound functions: an operator (upvalue TIDE_UP_FIRST, behind it the alias that it is called by),

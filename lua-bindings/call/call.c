@@ -60,20 +60,29 @@ td_status tide_op_call(tide_state *state, td_call *call, bool alone, tide_later 
                                                            &later->values, &later->n);
 }
 
-td_status tide_op_apply(tide_state *state, const td_op *op, tide_handle *handle, int nargs,
+/* What may refuse elements does so here and now. */
+static void settle_hasty(lua_State *L, tide_state *state) {
+    if (td_deferral_is_hasty(state->deferring->deferral))
+        tide_settle(L, state);
+}
+
+td_status tide_op_apply(lua_State *L, const td_op *op, tide_handle *handle, int nargs,
                         const td_value *args) {
     td_value full[TD_MAX_PARAMS];
     tide_later later;
+    tide_state *state = TIDE_STATE(L);
     if (TD_LIKELY(!state->deferring))
         return td_op_apply(op, &handle->tensor, nargs, args);
     for (int k = 0; k < op->nparams; k++)
         full[k] = k < nargs ? args[k] : op->params[k].preset;
     td_call call = {.op = op, .args = full};
     td_status status = tide_op_call(state, &call, false, &later);
-    if (status == TD_OK && later.n)
+    if (status == TD_OK && later.n) {
         tide_wait_for(handle, later.values);
-    else if (status == TD_OK)
+        settle_hasty(L, state);
+    } else if (status == TD_OK) {
         handle->tensor = call.out[0];
+    }
     return status;
 }
 
@@ -105,8 +114,9 @@ static bool is_own(const td_tensor *x) {
 /* The same where calls are put off: the sum is a call as any other. */
 static void put_off_base(lua_State *L, tide_handle *handle) {
     tide_handle from_one = {NULL, NULL};
+    settle_hasty(L, TIDE_STATE(L));
     td_tensor *x = handle->pending ? handle->pending->stand_in : handle->tensor;
-    TIDE_CHECK(L, tide_op_apply(TIDE_STATE(L), TD_OP(add), &from_one, 2,
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(add), &from_one, 2,
                                 (td_value[]){TD_T(x), TD_I(1)}));
     if (handle->pending)
         handle->pending->holder = NULL;
@@ -212,8 +222,10 @@ static int call_inplace(lua_State *L, tide_frame *frame) {
     td_call call = {.op = frame->op, .args = frame->args, .inplace = true};
     tide_later later;
     run(L, frame, &call, &later);
-    if (TD_UNLIKELY(later.n)) /* the handle waited for what was there before */
+    if (TD_UNLIKELY(later.n)) { /* the handle waited for what was there before */
         ((tide_handle *)lua_touserdata(L, frame->at[0]))->pending = later.values;
+        settle_hasty(L, TIDE_STATE(L));
+    }
     for (int k = 0; k < TD_MAX_RESULTS; k++)
         td_release(call.out[k]);
     lua_pushvalue(L, frame->at[0]);
@@ -297,8 +309,11 @@ int tide_call_as(lua_State *L, const td_op *op, const char *name) {
     if (TD_UNLIKELY(op->result_type == TD_RESULT_TENSORS))
         tide_push_function(L, protected_push_list, 0);
     run(L, &frame, &call, &later);
-    if (TD_UNLIKELY(later.n))
-        return return_later(L, op, handles, &later);
+    if (TD_UNLIKELY(later.n)) {
+        n = return_later(L, op, handles, &later);
+        settle_hasty(L, TIDE_STATE(L));
+        return n;
+    }
     if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))
         return return_other(L, &call);
     int given = 0;

@@ -44,7 +44,7 @@ methods.why = declare("why(CompiledFunction self) -> any",
             tostring(f):gsub("^CompiledFunction ", ""), plural(c.calls, "call"), c.eager_calls, plural(c.deferred, "operator call"),
             c.ran, plural(c.graphs, "graph")) }
         for _, b in ipairs(c.breaks) do
-            lines[#lines + 1] = string.format("  %s: %s needed what had gathered: %s, %s", b.place, b.what,
+            lines[#lines + 1] = string.format("  %s: what had gathered ran before %s, %s, in %s", b.place, b.what,
                 b.count == 1 and "once" or b.count .. " times", ms(b.ns))
         end
         add_kinds(lines, c.kinds)
@@ -69,17 +69,18 @@ local function name_of(fn)
     return info and string.format("%s:%d", info.short_src, info.linedefined) or tide._describe(fn)
 end
 
-return declare("compile(any fn, *, str? name=nil) -> CompiledFunction",
+return declare("compile(any fn, *, str? name=nil, bool measure=true) -> CompiledFunction",
     "A function, or a module, that is called as fn is and gives what fn gives, to the bit: while it runs, calls of operators gather, and "
     .. "run as one graph when something needs their elements (item, print, a comparison, backward, a write in place) or the function "
     .. "returns. Lua runs each time, so nothing it decides is ever stale. A call that is made for the first time, with tensors of this kind and "
-    .. "size, runs at once. f:why() tells what became of them.",
-    function(fn, name)
+    .. "size, runs at once. For arguments of each kind it is measured whether gathering is faster, unless `measure` is false: then calls gather "
+    .. "always. f:why() tells what became of them.",
+    function(fn, name, measure)
         local meta = debug.getmetatable(fn)
         if type(fn) ~= "function" and not (type(meta) == "table" and rawget(meta, "__call")) then
             fail("compile: argument 1 (fn): expected a function or a module, got %s", tide._describe(fn))
         end
-        local f = script.compile(fn, name or name_of(fn))
+        local f = script.compile(fn, name or name_of(fn), measure)
         tide._document(f, name or "f", "(...)", "A function whose calls gather and run as graphs: f:why(), f:graphs().")
         return f
     end)

@@ -48,6 +48,7 @@ typedef struct compiled {
     tide_deferring deferring; /* first */
     tide_state *state;
     lua_State *main;
+    bool measures;     /* which way is faster */
     bool ending, lost; /* lost: more breaks than there is room for */
     td_status failed;  /* of what ran where no error could be raised */
     char message[512];
@@ -262,7 +263,7 @@ static int call(lua_State *L) {
     if (!f->state->deferring) {
         f->calls++;
         f->now = find_kind(f, digest(L, 2));
-        how = runs_at_once(f->now) ? AT_ONCE : DEFERRED;
+        how = runs_at_once(f->now) && f->measures ? AT_ONCE : DEFERRED;
         f->eager_calls += how == AT_ONCE;
     }
     lua_getiuservalue(L, 1, FN);
@@ -301,11 +302,14 @@ static int collect(lua_State *L) {
     return 0;
 }
 
-/* compile(fn, name): a new CompiledFunction. */
+/* compile(fn, name, measures): a new CompiledFunction. */
 static int compile(lua_State *L) {
     luaL_checkstring(L, 2);
+    lua_settop(L, 3);
     compiled *f = lua_newuserdatauv(L, sizeof *f, 2);
-    *f = (compiled){.state = TIDE_STATE(L), .main = tide_main_thread(L)};
+    *f = (compiled){.state = TIDE_STATE(L),
+                    .main = tide_main_thread(L),
+                    .measures = lua_toboolean(L, 3)};
     f->deferring.settle = settle;
     TIDE_CHECK(L, td_deferral_new(&(td_deferral_host){f, fill, settled, find_place},
                                   &f->deferring.deferral));

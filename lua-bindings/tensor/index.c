@@ -46,7 +46,7 @@ static int fail(lua_State *L) {
         tide_handle *handle_ = tide_push_handle((c)->L);                                           \
         (c)->x = tide_check_shape((c)->L, (c)->at ? (c)->at : (c)->held, "index");                 \
         const td_value args_[] = {__VA_ARGS__};                                                    \
-        if (TD_UNLIKELY(tide_op_apply(TIDE_STATE((c)->L), TD_OP(name), handle_,                    \
+        if (TD_UNLIKELY(tide_op_apply((c)->L, TD_OP(name), handle_,                               \
                                       (int)(sizeof args_ / sizeof *args_), args_)))                \
             fail((c)->L);                                                                          \
         (c)->at = lua_gettop((c)->L);                                                              \
@@ -382,7 +382,7 @@ static int read_one(lua_State *L, lua_Integer i) {
     if (TD_UNLIKELY(i == x->sizes[0] + 1 && asked_by_ipairs(L)))
         return 0;
     const td_value args[] = {TD_T(x), TD_I(0), TD_I(i > 0 ? i - 1 : i)};
-    if (TD_UNLIKELY(tide_op_apply(TIDE_STATE(L), TD_OP(select), handle, 3, args)))
+    if (TD_UNLIKELY(tide_op_apply(L, TD_OP(select), handle, 3, args)))
         return fail(L);
     return 1;
 }
@@ -458,6 +458,8 @@ int tide_index_write(lua_State *L) {
     tide_settle(L, TIDE_STATE(L));
     read_list(L);
     read_key(&c, L);
+    tide_settle(L, TIDE_STATE(L)); /* the steps, too */
+    c.x = tide_check_tensor(L, c.at ? c.at : c.held, "index");
     luaL_checkstack(L, 8, "index");
     td_tensor *value = without_leading(L, value_tensor(L, c.x), c.advanced ? 0 : c.x->ndim);
     td_status status = c.advanced ? td_index_put(c.x, indices(&c), value, false)

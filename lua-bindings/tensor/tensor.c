@@ -37,7 +37,7 @@ static void push_transposed(lua_State *L, td_tensor *x) {
         dims[d] = x->ndim - 1 - d;
     tide_handle *handle = tide_push_handle(L);
     x = tide_check_shape(L, 1, "T"); /* the handle may have run a finalizer */
-    TIDE_CHECK(L, tide_op_apply(TIDE_STATE(L), TD_OP(permute), handle, 2,
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(permute), handle, 2,
                                 (td_value[]){TD_T(x), TD_INTS(x->ndim, dims)}));
 }
 
@@ -49,7 +49,7 @@ static void push_result(lua_State *L, const char *field, const td_op *op, int na
     args[0] = TD_T(tide_check_shape(L, 1, field)); /* the handle may have run a finalizer */
     for (int k = 1; k < nargs; k++)
         args[k] = more[k - 1];
-    TIDE_CHECK(L, tide_op_apply(TIDE_STATE(L), op, handle, nargs, args));
+    TIDE_CHECK(L, tide_op_apply(L, op, handle, nargs, args));
 }
 
 /* Of a number the number; mH is mT, and H of one matrix T, since there are no complex numbers. */
@@ -596,7 +596,7 @@ static int convert_to(lua_State *L, tide_frame *f, td_value dtype, td_value devi
     tide_handle *handle = tide_push_handle(L);
     tide_load_tensors(L, f);
     const td_value args[] = {f->args[0], dtype, device, TD_B(false), format};
-    TIDE_CHECK(L, tide_op_apply(TIDE_STATE(L), TD_OP(to), handle, 5, args));
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(to), handle, 5, args));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
@@ -639,7 +639,7 @@ static int tensor_where(lua_State *L) {
     tide_handle *handle = tide_push_handle(L);
     tide_load_tensors(L, &f);
     const td_value args[] = {f.args[1], f.args[0], f.args[2]};
-    TIDE_CHECK(L, tide_op_apply(TIDE_STATE(L), TD_OP(where), handle, 3, args));
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(where), handle, 3, args));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
@@ -735,7 +735,7 @@ static const struct {
 static int tensor_unm(lua_State *L) {
     tide_handle *handle = tide_push_handle(L);
     const td_value x = TD_T(tide_check_shape(L, 1, "-"));
-    TIDE_CHECK(L, tide_op_apply(TIDE_STATE(L), TD_OP(neg), handle, 1, &x));
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(neg), handle, 1, &x));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
@@ -743,7 +743,7 @@ static int tensor_unm(lua_State *L) {
 static int tensor_bnot(lua_State *L) {
     tide_handle *handle = tide_push_handle(L);
     const td_value x = TD_T(tide_check_shape(L, 1, "~"));
-    TIDE_CHECK(L, tide_op_apply(TIDE_STATE(L), TD_OP(bitwise_not), handle, 1, &x));
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(bitwise_not), handle, 1, &x));
     return 1;
 }
 
