@@ -19,6 +19,7 @@ enum {
     MOST_VALUES = 2 * TD_DEFERRAL_CALLS,
     MOST_INPUTS = 2 * TD_DEFERRAL_CALLS,
     MOST_OPERANDS = 512, /* of a call */
+    SWEEP_LEAST = 32,
     GRAPH_AT = 2         /* the run of a path that makes its graph */
 };
 
@@ -48,8 +49,8 @@ struct td_deferral {
     int nvalues, ninputs, ncalls; /* that wait; ncalls of which ran already are not among them */
     bool learning, knew;
     named *helds;
-    int nhelds;
-    td_map by_address; /* of helds */
+    int nhelds, sweep_at; /* so many: those that nobody else holds are let go */
+    td_map by_address;    /* of helds */
     td_scripted *graphs[TD_DEFERRAL_GRAPHS]; /* borrowed from the ends */
     td_deferral_counts counts;
     char why[256];
@@ -92,6 +93,7 @@ static void forget_held(td_deferral *d) {
     for (int k = 0; k < d->nhelds; k++)
         td_release(d->helds[k].tensor);
     d->nhelds = 0;
+    d->sweep_at = SWEEP_LEAST;
     td_map_clear(&d->by_address);
 }
 
@@ -397,7 +399,29 @@ static named *find_held(const td_deferral *d, const td_tensor *x) {
     return td_map_find(&d->by_address, td_hash_address(x), is_of, x);
 }
 
+/* What nobody else holds can't be an argument any more. */
+static td_status sweep(td_deferral *d) {
+    td_status status = TD_OK;
+    int n = 0;
+    td_map_clear(&d->by_address);
+    for (int k = 0; k < d->nhelds; k++) {
+        named h = d->helds[k];
+        if (atomic_load_explicit(&h.tensor->refs, memory_order_acquire) == 1)
+            td_release(h.tensor);
+        else
+            d->helds[n++] = h;
+    }
+    d->nhelds = n;
+    d->sweep_at = 2 * n + SWEEP_LEAST;
+    for (int k = 0; k < n && status == TD_OK; k++)
+        status = td_map_add(&d->by_address, td_hash_address(d->helds[k].tensor), &d->helds[k]);
+    return status;
+}
+
 static td_status hold(td_deferral *d, td_tensor *x, const td_path_operand *what) {
+    td_status status = d->nhelds >= d->sweep_at ? sweep(d) : TD_OK;
+    if (status)
+        return status;
     named *h = find_held(d, x);
     if (h) { /* written in place: another value from here on */
         h->what = *what;
@@ -407,7 +431,7 @@ static td_status hold(td_deferral *d, td_tensor *x, const td_path_operand *what)
         return no_memory();
     h = &d->helds[d->nhelds];
     *h = (named){x, *what};
-    td_status status = td_map_add(&d->by_address, td_hash_address(x), h);
+    status = td_map_add(&d->by_address, td_hash_address(x), h);
     if (status)
         return status;
     d->nhelds++;

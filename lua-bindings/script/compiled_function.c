@@ -412,6 +412,18 @@ static int is_compiled(lua_State *L) {
 
 /* ---- the class ---- */
 
+/* A method of the module, called with the CompiledFunction. Upvalues: it, the module. */
+static int call_method(lua_State *L) {
+    if (lua_gettop(L) && luaL_testudata(L, 1, class_name)) {
+        lua_pushvalue(L, lua_upvalueindex(2));
+        lua_replace(L, 1);
+    }
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
 /* Methods first, then what the function itself has, which may be a module. Upvalue: methods. */
 static int get_field(lua_State *L) {
     check_compiled(L, 1);
@@ -424,7 +436,10 @@ static int get_field(lua_State *L) {
                           tide_describe(L, 2, text, sizeof text));
     }
     lua_pushvalue(L, 2);
-    lua_gettable(L, -2);
+    if (lua_gettable(L, -2) == LUA_TFUNCTION) {
+        lua_insert(L, -2);
+        lua_pushcclosure(L, call_method, 2);
+    }
     return 1;
 }
 
