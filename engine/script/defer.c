@@ -684,9 +684,8 @@ static td_status learn(td_deferral *d, td_call *call) {
 /* May such a call be put off at all? */
 static bool may_wait(const td_call *call) {
     const td_op *op = call->op;
-    int n = td_call_count_tensors(call);
     bool may = (op->result_type == TD_RESULT_TENSOR || op->result_type == TD_RESULT_TENSORS) &&
-               !(op->flags & TD_OP_BY_ELEMENTS) && n <= MOST_OPERANDS;
+               !(op->flags & TD_OP_BY_ELEMENTS) && td_call_count_tensors(call) <= MOST_OPERANDS;
     may &= !call->ngiven || (call->inplace && !(op->flags & (TD_OP_TURNS | TD_OP_INPLACE_ONLY)));
     for (int k = 0; k < op->nparams; k++)
         may &= call->args[k].kind != TD_KIND_GENERATOR;

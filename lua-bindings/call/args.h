@@ -86,6 +86,8 @@ static inline void tide_wait_for(tide_handle *handle, td_deferred *value) {
 /* td_op_call, or where the state's function defers, what td_deferral_call makes of it. */
 td_status tide_op_call(tide_state *state, td_call *call, bool alone,
                        tide_later *later) TD_MUST_CHECK;
+/* The same for the running bound operator of one result, which goes into the handle on the top. */
+int tide_put_off(lua_State *L, td_call *call, tide_handle *handle);
 /* td_op_apply likewise, for operators of one result, which goes into a handle. Tensors among the
  * arguments are read by tide_check_shape. */
 td_status tide_op_apply(lua_State *L, const td_op *op, tide_handle *handle, int nargs,

@@ -66,6 +66,22 @@ static void settle_hasty(lua_State *L, tide_state *state) {
         tide_settle(L, state);
 }
 
+int tide_put_off(lua_State *L, td_call *call, tide_handle *handle) {
+    const td_op *op = call->op;
+    tide_state *state = TIDE_STATE(L);
+    tide_later later;
+    if (tide_op_call(state, call, false, &later))
+        return tide_fail_operator(L, op, tide_called_name(L, op->name));
+    if (later.n) {
+        tide_wait_for(handle, later.values);
+        settle_hasty(L, state);
+    } else {
+        handle->tensor = call->out[0];
+        tide_check_pressure(L, state, call->out[0]);
+    }
+    return 1;
+}
+
 td_status tide_op_apply(lua_State *L, const td_op *op, tide_handle *handle, int nargs,
                         const td_value *args) {
     td_value full[TD_MAX_PARAMS];

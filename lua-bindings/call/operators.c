@@ -8,15 +8,20 @@
 
 /* ---- the calls that a prompt makes most ---- */
 
-/* A tensor or a number at a stack index; false for anything else. */
+/* A tensor, of a call that is put off its stand-in, or a number at a stack index; false for anything
+ * else. */
 static inline bool read_operand(lua_State *L, int index, td_value *v) {
     tide_handle *handle = lua_touserdata(L, index);
     if (TD_LIKELY(tide_is_handle(handle) && handle->tensor)) {
         *v = TD_T(handle->tensor);
         return true;
     }
-    if (lua_type(L, index) != LUA_TNUMBER)
-        return false;
+    if (lua_type(L, index) != LUA_TNUMBER) {
+        bool waits = tide_is_handle(handle) && handle->pending;
+        if (waits)
+            *v = TD_T(handle->pending->stand_in);
+        return waits;
+    }
     *v = lua_isinteger(L, index) ? TD_I(lua_tointeger(L, index)) : TD_F(lua_tonumber(L, index));
     return true;
 }
@@ -27,6 +32,8 @@ static int call_with_operands(lua_State *L, const td_op *op, int given, td_value
     for (int k = given; k < op->nparams; k++)
         args[k] = op->params[k].preset;
     td_call call = {.op = op, .args = args};
+    if (TD_UNLIKELY(TIDE_STATE(L)->deferring != NULL))
+        return tide_put_off(L, &call, handle);
     td_status status = td_op_call(&call);
     if (TD_UNLIKELY(status == TD_ENOMEM)) {
         tide_free_memory(L, TIDE_STATE(L));
@@ -51,7 +58,7 @@ static inline bool fits(const td_param *p, const td_value *v) {
 static int call_binary(lua_State *L) {
     td_value args[TD_MAX_PARAMS];
     const td_op *op = tide_running_op(L);
-    if (TD_UNLIKELY(lua_gettop(L) != 2 || TIDE_STATE(L)->deferring))
+    if (TD_UNLIKELY(lua_gettop(L) != 2))
         return tide_call_operator(L);
     tide_handle *handle = tide_push_handle(L);
     if (TD_LIKELY(read_operand(L, 1, &args[0]) && read_operand(L, 2, &args[1]) &&
@@ -63,7 +70,7 @@ static int call_binary(lua_State *L) {
 
 static int call_unary(lua_State *L) {
     td_value args[TD_MAX_PARAMS];
-    if (TD_UNLIKELY(lua_gettop(L) != 1 || TIDE_STATE(L)->deferring))
+    if (TD_UNLIKELY(lua_gettop(L) != 1))
         return tide_call_operator(L);
     tide_handle *handle = tide_push_handle(L);
     if (TD_LIKELY(read_operand(L, 1, &args[0]) && args[0].kind == TD_KIND_TENSOR))
