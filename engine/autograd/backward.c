@@ -11,7 +11,7 @@
 #include "engine/core/layout.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
-#include "engine/core/pending.h"
+#include "engine/core/modes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * its gradient and its grad_fn. How a tensor is linked to the graph is in history.c. */
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
-#include "engine/core/pending.h"
+#include "engine/core/modes.h"
 
 td_status td_set_requires_grad(td_tensor *x, bool requires_grad) {
     if (requires_grad && !td_dtype_is_float((td_dtype)x->dtype))

@@ -3,7 +3,7 @@
 
 #include "engine/autograd/autograd.h"
 #include "engine/core/layout.h"
-#include "engine/core/pending.h"
+#include "engine/core/modes.h"
 #include "engine/ops/given.h"
 
 /* The history of a leaf is its own: writing it would make its gradient that of another value. */

@@ -1,8 +1,6 @@
 /* modes.c: this thread's modes, and the process's switch for deterministic results. */
 #include "engine/core/modes.h"
 
-#include "engine/core/pending.h"
-
 #include <stdatomic.h>
 
 TD_THREAD_STATE td_modes td_modes_current;

@@ -1,6 +1,6 @@
 /* random.c: Philox 4x32-10 and the default generator. */
 #include "engine/core/draw_math.h"
-#include "engine/core/pending.h"
+#include "engine/core/modes.h"
 #include "engine/core/worker.h"
 
 #include <pthread.h>

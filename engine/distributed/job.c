@@ -3,7 +3,7 @@
 #include "engine/distributed/job.h"
 
 #include "engine/core/memory.h"
-#include "engine/core/pending.h"
+#include "engine/core/modes.h"
 #include "engine/distributed/driver.h"
 #include "engine/distributed/engines.h"
 #include "engine/distributed/flight.h"

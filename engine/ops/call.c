@@ -3,7 +3,6 @@
  */
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/core/pending.h"
 #include "engine/ops/given.h"
 
 #include <string.h>

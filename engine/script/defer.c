@@ -7,7 +7,6 @@
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/core/pending.h"
 #include "engine/core/random.h"
 #include "engine/ops/given.h"
 #include "engine/script/defer_plan.h"
@@ -20,7 +19,7 @@ enum {
     MOST_INPUTS = 2 * TD_DEFERRAL_CALLS,
     MOST_OPERANDS = 512, /* of a call */
     SWEEP_LEAST = 32,
-    GRAPH_AT = 2         /* the run of a path that makes its graph */
+    GRAPH_AT = 2 /* the run of a path that makes its graph */
 };
 
 /* Where paths begin, by the modes that hold. */
@@ -45,12 +44,12 @@ struct td_deferral {
     td_path_step *at; /* the path so far; NULL: none is begun */
     root *root;       /* of that */
     td_deferred *values;
-    td_tensor **inputs; /* held */
+    td_tensor **inputs;           /* held */
     int nvalues, ninputs, ncalls; /* that wait; ncalls of which ran already are not among them */
     bool learning, knew;
     named *helds;
-    int nhelds, sweep_at; /* so many: those that nobody else holds are let go */
-    td_map by_address;    /* of helds */
+    int nhelds, sweep_at;                    /* so many: those that nobody else holds are let go */
+    td_map by_address;                       /* of helds */
     td_scripted *graphs[TD_DEFERRAL_GRAPHS]; /* borrowed from the ends */
     td_deferral_counts counts;
     char why[256];
@@ -164,8 +163,8 @@ static td_status run_step(td_deferral *d, const td_path_step *s) {
             *list++ = tensor_of(d, o++);
     }
     td_tensor *given = s->inplace ? args[0].tensor : NULL;
-    td_call call = {.op = s->op, .args = args, .inplace = s->inplace, .given = &given,
-                    .ngiven = s->inplace};
+    td_call call = {
+        .op = s->op, .args = args, .inplace = s->inplace, .given = &given, .ngiven = s->inplace};
     td_status status = td_op_call(&call);
     if (status)
         return status;
@@ -600,8 +599,9 @@ static td_status learn_results(td_deferral *d, td_path_step *s, td_call *call, i
 
 /* May such a call refuse elements? What is not known to take all is not. */
 static bool may_refuse(const td_path_step *s) {
-    static const char *const families[] = {"linalg", "matrices", "loss",   "margin",        "ctc",
-                                           "sample", "index",    "gather", "scatter_write", "embedding"};
+    static const char *const families[] = {"linalg",        "matrices", "loss",  "margin",
+                                           "ctc",           "sample",   "index", "gather",
+                                           "scatter_write", "embedding"};
     static const char *const quotients[] = {"div",       "floor_divide", "trunc_divide",
                                             "remainder", "fmod",         "pow"};
     const td_op *op = s->op;

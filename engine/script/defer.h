@@ -10,7 +10,7 @@
  * refused is refused at once by the call itself.
  *
  * While calls are put off, every other call of an operator on the thread, every write into a list
- * and every draw settles first (core/pending.h), so nothing is seen to happen out of order. Not put
+ * and every draw settles first (core/modes.h), so nothing is seen to happen out of order. Not put
  * off are: calls that write what is not a result of the path, answer with numbers or draw from
  * generators of their own, results that depend on elements, tensors that are not strided, and all
  * calls under autocast, anomaly mode, a dispatcher or hooks of saved tensors.
@@ -45,9 +45,9 @@ typedef struct td_deferral_host {
 } td_deferral_host;
 
 enum {
-    TD_DEFERRAL_CALLS = 1000,   /* on one path; then they run */
-    TD_DEFERRAL_STEPS = 10000,  /* of all paths together: then no more are learnt */
-    TD_DEFERRAL_GRAPHS = 64     /* then further paths run call by call */
+    TD_DEFERRAL_CALLS = 1000,  /* on one path; then they run */
+    TD_DEFERRAL_STEPS = 10000, /* of all paths together: then no more are learnt */
+    TD_DEFERRAL_GRAPHS = 64    /* then further paths run call by call */
 };
 
 /* New; the host is copied. ENOMEM. */
@@ -75,11 +75,11 @@ bool td_deferral_knew(td_deferral *d);
 
 /* In numbers, for reports. */
 typedef struct td_deferral_counts {
-    int steps, graphs, failed; /* failed: paths that no graph can do */
-    int64_t deferred, ran;     /* calls that were put off; that ran at once */
+    int steps, graphs, failed;     /* failed: paths that no graph can do */
+    int64_t deferred, ran;         /* calls that were put off; that ran at once */
     int64_t graph_runs, call_runs; /* settled as a graph; call by call */
-    int64_t made;              /* nanoseconds: graphs, with their first runs */
-    bool full;                 /* a limit was reached: of steps or graphs */
+    int64_t made;                  /* nanoseconds: graphs, with their first runs */
+    bool full;                     /* a limit was reached: of steps or graphs */
 } td_deferral_counts;
 td_deferral_counts td_deferral_count(const td_deferral *d);
 /* Why the last path that no graph can do had none; "" where that never was. */

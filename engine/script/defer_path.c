@@ -77,8 +77,8 @@ bool td_path_matches(const td_path_step *s, const td_call *call, td_tensor **inp
 td_status td_path_stand_in(const td_tensor *x, td_tensor **out) {
     td_storage *storage;
     *out = NULL;
-    td_status status = td_storage_empty(td_device_stand_in(td_tensor_device(x)), x->storage->bytes,
-                                        &storage);
+    td_status status =
+        td_storage_empty(td_device_stand_in(td_tensor_device(x)), x->storage->bytes, &storage);
     if (status)
         return status;
     storage->inference = x->storage->inference;

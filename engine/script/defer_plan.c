@@ -1,7 +1,7 @@
 /* defer_plan.c: divides a path into parts.
  *
- * Each step has a level: that of what it reads, or the next one where that is held (a cut). Steps of
- * one level are a graph; views that are held are calls behind it. What draws or writes keeps its
+ * Each step has a level: that of what it reads, or the next one where that is held (a cut). Steps
+ * of one level are a graph; views that are held are calls behind it. What draws or writes keeps its
  * place: nothing behind it is of a lower level.
  */
 #include "engine/script/defer_plan.h"

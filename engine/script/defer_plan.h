@@ -15,12 +15,12 @@
 /* Steps that run together. */
 typedef struct td_plan_part {
     struct td_plan_part *next;
-    int nsteps, *steps;       /* by their place on the path, from 0 */
+    int nsteps, *steps; /* by their place on the path, from 0 */
     int ninputs, noutputs;
-    td_path_operand *inputs;  /* what it reads of other parts and of the path's inputs */
-    int *outputs;             /* the path's results that it gives */
-    bool calls;               /* too little for a graph: its steps are called */
-    td_scripted *graph;       /* made when it first runs; NULL before, and with `calls` */
+    td_path_operand *inputs; /* what it reads of other parts and of the path's inputs */
+    int *outputs;            /* the path's results that it gives */
+    bool calls;              /* too little for a graph: its steps are called */
+    td_scripted *graph;      /* made when it first runs; NULL before, and with `calls` */
 } td_plan_part;
 
 typedef struct td_plan {

@@ -132,8 +132,7 @@ static void put_off_base(lua_State *L, tide_handle *handle) {
     tide_handle from_one = {NULL, NULL};
     settle_hasty(L, TIDE_STATE(L));
     td_tensor *x = handle->pending ? handle->pending->stand_in : handle->tensor;
-    TIDE_CHECK(L, tide_op_apply(L, TD_OP(add), &from_one, 2,
-                                (td_value[]){TD_T(x), TD_I(1)}));
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(add), &from_one, 2, (td_value[]){TD_T(x), TD_I(1)}));
     if (handle->pending)
         handle->pending->holder = NULL;
     td_release(handle->tensor);

@@ -8,8 +8,8 @@
 
 /* ---- the calls that a prompt makes most ---- */
 
-/* A tensor, of a call that is put off its stand-in, or a number at a stack index; false for anything
- * else. */
+/* A tensor, of a call that is put off its stand-in, or a number at a stack index; false for
+ * anything else. */
 static inline bool read_operand(lua_State *L, int index, td_value *v) {
     tide_handle *handle = lua_touserdata(L, index);
     if (TD_LIKELY(tide_is_handle(handle) && handle->tensor)) {

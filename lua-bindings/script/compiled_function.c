@@ -307,9 +307,8 @@ static int compile(lua_State *L) {
     luaL_checkstring(L, 2);
     lua_settop(L, 3);
     compiled *f = lua_newuserdatauv(L, sizeof *f, 2);
-    *f = (compiled){.state = TIDE_STATE(L),
-                    .main = tide_main_thread(L),
-                    .measures = lua_toboolean(L, 3)};
+    *f = (compiled){
+        .state = TIDE_STATE(L), .main = tide_main_thread(L), .measures = lua_toboolean(L, 3)};
     f->deferring.settle = settle;
     TIDE_CHECK(L, td_deferral_new(&(td_deferral_host){f, fill, settled, find_place},
                                   &f->deferring.deferral));
@@ -474,13 +473,16 @@ static int set_class(lua_State *L) {
 
 void tide_open_compiled_class(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"compile", compile},           {"compiled_counts", get_counts},
-        {"compiled_graphs", get_graphs}, {"compiled_function", get_function},
-        {"is_compiled", is_compiled},   {"compiled_class", set_class},
+        {"compile", compile},
+        {"compiled_counts", get_counts},
+        {"compiled_graphs", get_graphs},
+        {"compiled_function", get_function},
+        {"is_compiled", is_compiled},
+        {"compiled_class", set_class},
         {NULL, NULL},
     };
     static const luaL_Reg metamethods[] = {
-        {"__call", call},   {"__close", close_run},    {"__gc", collect},
+        {"__call", call},        {"__close", close_run},    {"__gc", collect},
         {"__tostring", to_text}, {"__newindex", set_field}, {NULL, NULL},
     };
     tide_set_functions(L, functions);

@@ -46,7 +46,7 @@ static int fail(lua_State *L) {
         tide_handle *handle_ = tide_push_handle((c)->L);                                           \
         (c)->x = tide_check_shape((c)->L, (c)->at ? (c)->at : (c)->held, "index");                 \
         const td_value args_[] = {__VA_ARGS__};                                                    \
-        if (TD_UNLIKELY(tide_op_apply((c)->L, TD_OP(name), handle_,                               \
+        if (TD_UNLIKELY(tide_op_apply((c)->L, TD_OP(name), handle_,                                \
                                       (int)(sizeof args_ / sizeof *args_), args_)))                \
             fail((c)->L);                                                                          \
         (c)->at = lua_gettop((c)->L);                                                              \

@@ -239,8 +239,8 @@ static int tensor_index(lua_State *L) {
         return 1;
     if (TD_LIKELY(type == LUA_TLIGHTUSERDATA)) {
         const field *f = lua_touserdata(L, -1);
-        f->push(L, f->elements ? tide_check_tensor(L, 1, f->name)
-                               : tide_check_shape(L, 1, f->name));
+        f->push(L,
+                f->elements ? tide_check_tensor(L, 1, f->name) : tide_check_shape(L, 1, f->name));
         return 1;
     }
     const char *name = lua_tostring(L, 2);
