@@ -1,4 +1,4 @@
--- script.lua: programs as they are written and as scripted functions: forward, and forward with backward. One thread; script.py
+-- script.lua: programs as they are written, as scripted and as compiled functions: forward, and forward with backward. One thread; script.py
 -- has the same in PyTorch, as it is written and by torch.jit.script.
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 local bench = dofile(here .. "bench.lua")
@@ -66,13 +66,15 @@ local function inputs_of(shapes)
     return list
 end
 
+local WAYS = { eager = function(fn) return fn end, scripted = tide.jit.script, compiled = tide.compile }
+
 for _, program in ipairs(PROGRAMS) do
     local name, fn, shapes, trained = table.unpack(program)
     for _, size in ipairs(SIZES[name] or { 4, 64, 1024 }) do
         local n = bench.size(size)
-        for _, way in ipairs { "eager", "scripted" } do
+        for _, way in ipairs { "eager", "scripted", "compiled" } do
             bench.made(("%s_%d_%s"):format(name, size, way), function()
-                local inputs, f = inputs_of(shapes(n)), way == "eager" and fn or tide.jit.script(fn)
+                local inputs, f = inputs_of(shapes(n)), WAYS[way](fn)
                 for _ = 1, bench.tiny and 2 or 100 do
                     f(table.unpack(inputs))
                 end
@@ -80,7 +82,7 @@ for _, program in ipairs(PROGRAMS) do
             end, one)
             if trained > 0 and size < 10000000 then
                 bench.made(("%s_%d_backward_%s"):format(name, size, way), function()
-                    local inputs, f = inputs_of(shapes(n)), way == "eager" and fn or tide.jit.script(fn)
+                    local inputs, f = inputs_of(shapes(n)), WAYS[way](fn)
                     for k = 1, trained do
                         inputs[k].requires_grad = true
                     end
