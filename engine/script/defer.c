@@ -232,7 +232,21 @@ static void give_up(td_deferral *d, td_path_end *e) {
     strncpy(d->why, td_error_message(), sizeof d->why - 1);
 }
 
+/* One node that stands for many refuses backward where one of them would, so whatever is written in
+ * place of what is recorded is not of a graph. */
+static bool writes_history(const td_path_step *s) {
+    for (; s->before; s = s->before)
+        if (s->inplace && s->outs[0]->requires_grad && td_is_recording())
+            return true;
+    return false;
+}
+
 static void make_plan(td_deferral *d, td_path_end *e) {
+    if (writes_history(d->at)) {
+        (void)td_fail(TD_EVALUE, "what has a history is written in place");
+        give_up(d, e);
+        return;
+    }
     e->plan = td_plan_new(d->memory, d->at, e->n, e->values, td_is_recording());
     td_status status = e->plan ? TD_OK : no_memory();
     for (td_plan_part *p = e->plan ? e->plan->first : NULL; p && status == TD_OK; p = p->next) {
@@ -259,6 +273,16 @@ static td_path_end *choose(td_deferral *d, int n, const int *held) {
     return e->failed ? NULL : e;
 }
 
+/* Do inputs of a graph whose gradient is derived look into one memory? Then what backward reads of
+ * one may be kept as the other. */
+static bool shares_inputs(const td_deferral *d, const td_plan_part *p) {
+    for (int k = 1; k < p->ninputs && td_is_recording(); k++)
+        for (int j = 0; j < k; j++)
+            if (tensor_of(d, &p->inputs[j])->storage == tensor_of(d, &p->inputs[k])->storage)
+                return true;
+    return false;
+}
+
 static td_status run_graph(td_deferral *d, const td_plan_part *p) {
     td_value *inputs = td_malloc(sizeof *inputs * (size_t)(p->ninputs + p->noutputs + 1));
     if (!inputs)
@@ -283,9 +307,11 @@ static void fill_idle(td_deferral *d, td_path_step *const *steps) {
     }
 }
 
-static td_status run_plan(td_deferral *d, const td_plan *plan, td_path_step *const *steps) {
+static td_status run_plan(td_deferral *d, td_plan *plan, td_path_step *const *steps) {
     td_status status = TD_OK;
-    for (const td_plan_part *p = plan->first; p && status == TD_OK; p = p->next) {
+    for (td_plan_part *p = plan->first; p && status == TD_OK; p = p->next) {
+        p->calls |= !p->ran && shares_inputs(d, p);
+        p->ran = true;
         if (!p->calls)
             status = run_graph(d, p);
         for (int k = 0; k < p->nsteps && p->calls && status == TD_OK; k++)

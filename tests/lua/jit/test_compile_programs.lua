@@ -78,7 +78,7 @@ end
 
 local function differs(a, b)
     if #a ~= #b then
-        return ("%d values and %d"):format(#a, #b)
+        return ("%d values and %d: %s"):format(#a, #b, a[2])
     end
     for k = 1, #a do
         if tide.is_tensor(a[k]) and tide.is_tensor(b[k]) then
