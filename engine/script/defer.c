@@ -111,7 +111,7 @@ static void fill(td_deferral *d) {
     for (int k = 0; k < d->nvalues; k++) {
         td_deferred *v = &d->values[k];
         if (v->holder)
-            d->host.fill(v);
+            d->host.fill(d->host.ctx, v);
         td_release(v->tensor);
         v->tensor = NULL;
         v->holder = NULL;
@@ -812,10 +812,11 @@ td_status td_deferral_call(td_deferral *d, td_call *call, bool alone, td_deferre
                            int *n) {
     real_args r;
     *n = 0;
-    bool waits = !alone && modes_allow() && may_wait(call);
+    bool allowed = modes_allow(), waits = !alone && allowed && may_wait(call);
     td_status status = TD_OK;
     if (d->at && (!waits || !same_modes(d->root) || !has_room(d, call)))
         status = settle_for(d, call, &r, false);
+    d->counts.under_modes += !allowed;
     if (status || !waits)
         return status ? status : run_alone(d, call);
     if (!d->at)

@@ -35,7 +35,7 @@ typedef struct td_deferred {
 typedef struct td_deferral_host {
     void *ctx;
     /* A result that somebody waits for is there: take value->tensor, NULL where the call failed. */
-    void (*fill)(td_deferred *value);
+    void (*fill)(void *ctx, td_deferred *value);
     /* What has gathered has run in so many nanoseconds; its calls, and the message's status. Must
      * not fail. */
     void (*settled)(void *ctx, int ncalls, int64_t ns, td_status status);
@@ -76,7 +76,8 @@ bool td_deferral_knew(td_deferral *d);
 /* In numbers, for reports. */
 typedef struct td_deferral_counts {
     int steps, graphs, failed;     /* failed: paths that no graph can do */
-    int64_t deferred, ran;         /* calls that were put off; that ran at once */
+    int64_t deferred, ran;         /* calls that were put off; that ran at once, */
+    int64_t under_modes;           /* of which so many for the modes that held */
     int64_t graph_runs, call_runs; /* settled as a graph; call by call */
     int64_t made;                  /* nanoseconds: graphs, with their first runs */
     bool full;                     /* a limit was reached: of steps or graphs */

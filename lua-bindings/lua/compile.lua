@@ -26,6 +26,10 @@ local function add_limits(lines, c)
     if c.failed > 0 then
         lines[#lines + 1] = string.format("  %s that no graph can do ran call by call: %s", plural(c.failed, "path"), c.reason)
     end
+    if c.under_modes > 0 then
+        lines[#lines + 1] = string.format("  %s at once, as under autocast, anomaly mode, a trace or hooks of saved tensors nothing gathers",
+            plural(c.under_modes, "call") .. " ran")
+    end
     if c.full then
         lines[#lines + 1] = "  there are as many graphs or calls as are kept (64, 10000): others run at once"
     end
@@ -44,7 +48,8 @@ methods.why = declare("why(CompiledFunction self) -> any",
             tostring(f):gsub("^CompiledFunction ", ""), plural(c.calls, "call"), c.eager_calls, plural(c.deferred, "operator call"),
             c.ran, plural(c.graphs, "graph")) }
         for _, b in ipairs(c.breaks) do
-            lines[#lines + 1] = string.format("  %s: what had gathered ran before %s, %s, in %s", b.place, b.what,
+            lines[#lines + 1] = string.format("  %s: what had gathered ran %s, %s, in %s", b.place,
+                b.refuses and "with " .. b.what .. ", which may refuse elements" or "before " .. b.what,
                 b.count == 1 and "once" or b.count .. " times", ms(b.ns))
         end
         add_kinds(lines, c.kinds)

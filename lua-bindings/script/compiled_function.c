@@ -32,6 +32,7 @@ enum {
 /* A line at which what had gathered had to run before the function's end. */
 typedef struct break_line {
     char what[TEXT];
+    bool hasty;      /* it was among them, and may refuse elements */
     td_origin place; /* line 0: not known */
     int64_t count, ns;
 } break_line;
@@ -74,11 +75,14 @@ static compiled *check_compiled(lua_State *L, int index) {
 
 /* ---- the deferral's host ---- */
 
-static void fill(td_deferred *value) {
+static void fill(void *ctx, td_deferred *value) {
+    compiled *f = ctx;
     tide_handle *handle = value->holder;
     handle->pending = NULL;
     handle->tensor = value->tensor;
     value->tensor = NULL;
+    if (handle->tensor && handle->tensor->storage->granted)
+        tide_pressure_note(&f->state->pressure, handle->tensor->storage->device);
 }
 
 static void find_place(void *ctx, const char **file, int *line) {
@@ -116,7 +120,7 @@ static void note_break(compiled *f, int64_t ns) {
     }
     break_line *b = &f->breaks[k];
     if (k == f->nbreaks) {
-        *b = (break_line){.place = place};
+        *b = (break_line){.place = place, .hasty = td_deferral_is_hasty(f->deferring.deferral)};
         memcpy(b->what, what, sizeof what);
         f->nbreaks++;
     }
@@ -336,6 +340,8 @@ static void push_breaks(lua_State *L, const compiled *f) {
         lua_setfield(L, -2, "what");
         lua_pushfstring(L, "%s:%d", b->place.line ? b->place.source : "?", b->place.line);
         lua_setfield(L, -2, "place");
+        lua_pushboolean(L, b->hasty);
+        lua_setfield(L, -2, "refuses");
         set_integer(L, "count", b->count);
         set_integer(L, "ns", b->ns);
         lua_rawseti(L, -2, k + 1);
@@ -368,6 +374,7 @@ static int get_counts(lua_State *L) {
     set_integer(L, "failed", c.failed);
     set_integer(L, "deferred", c.deferred);
     set_integer(L, "ran", c.ran);
+    set_integer(L, "under_modes", c.under_modes);
     set_integer(L, "graph_runs", c.graph_runs);
     set_integer(L, "call_runs", c.call_runs);
     set_integer(L, "made", c.made);

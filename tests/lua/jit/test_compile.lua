@@ -249,11 +249,12 @@ t.test("gradients_are_those_of_the_calls", function()
 end)
 
 t.test("casts_and_inference_are_the_function_s", function()
-    check("autocast", function(x, y)
+    local why = check("autocast", function(x, y)
         local a = x:matmul(y.T)
         local b = tide.autocast("cpu", { dtype = tide.bfloat16 }, function() return x:matmul(y.T) end)
         return a, b, b + a
     end, two(3, 3))
+    t.is_true(tostring(why):find("at once, as under autocast", 1, true))
     check("inference", function(x, y)
         local a = tide.inference_mode(function() return (x * y):exp() end)
         return a, a + 1
