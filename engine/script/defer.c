@@ -46,7 +46,7 @@ struct td_deferral {
     td_deferred *values;
     td_tensor **inputs;           /* held */
     int nvalues, ninputs, ncalls; /* that wait; ncalls of which ran already are not among them */
-    bool learning, knew;
+    bool learning, knew, crowded; /* crowded: a step was not learnt for want of room */
     named *helds;
     int nhelds, sweep_at;                    /* so many: those that nobody else holds are let go */
     td_map by_address;                       /* of helds */
@@ -122,6 +122,15 @@ static void drop_end(td_path_end *e) {
     td_plan_drop(e->plan);
 }
 
+static void drop_paths(td_deferral *d) {
+    for (root *r = d->roots, *next; r; r = next) {
+        next = r->next;
+        td_path_drop(r->step.first, drop_end);
+        td_free(r);
+    }
+    d->roots = NULL;
+}
+
 void td_deferral_free(td_deferral *d) {
     if (!d)
         return;
@@ -129,11 +138,7 @@ void td_deferral_free(td_deferral *d) {
         td_pending_work = NULL;
     fill(d);
     leave_path(d);
-    for (root *r = d->roots, *next; r; r = next) {
-        next = r->next;
-        td_path_drop(r->step.first, drop_end);
-        td_free(r);
-    }
+    drop_paths(d);
     td_ir_graph_release(d->memory);
     td_free(d->values);
     td_free(d->inputs);
@@ -729,8 +734,24 @@ static bool same_modes(const root *r) {
            td_device_same(r->modes.device, m->device) && r->dtype == td_default_dtype();
 }
 
+/* As many steps are known as may be, and more are wanted: begin anew with none. */
+static td_status forget_paths(td_deferral *d) {
+    td_ir_graph *memory = td_ir_graph_new();
+    if (!memory)
+        return no_memory();
+    drop_paths(d);
+    td_ir_graph_release(d->memory);
+    d->memory = memory;
+    d->counts.steps = d->counts.graphs = 0;
+    d->counts.forgotten++;
+    d->crowded = false;
+    return TD_OK;
+}
+
 /* Begin a path under the modes that hold. */
 static td_status begin_path(td_deferral *d) {
+    if (d->crowded && forget_paths(d))
+        return no_memory();
     root *r = d->roots;
     while (r && !same_modes(r))
         r = r->next;
@@ -829,7 +850,7 @@ td_status td_deferral_call(td_deferral *d, td_call *call, bool alone, td_deferre
         return TD_OK;
     }
     bool learns = !s && d->counts.steps < TD_DEFERRAL_STEPS;
-    d->counts.full |= !s && !learns;
+    d->crowded |= !s && !learns;
     bool begun = d->learning;
     status = settle_for(d, call, &r, learns);
     if (status == TD_OK && learns && !begun && !d->learning)

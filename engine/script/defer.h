@@ -46,7 +46,7 @@ typedef struct td_deferral_host {
 
 enum {
     TD_DEFERRAL_CALLS = 1000,  /* on one path; then they run */
-    TD_DEFERRAL_STEPS = 10000, /* of all paths together: then no more are learnt */
+    TD_DEFERRAL_STEPS = 10000, /* of all paths together: then all are forgotten */
     TD_DEFERRAL_GRAPHS = 64    /* then further paths run call by call */
 };
 
@@ -80,7 +80,8 @@ typedef struct td_deferral_counts {
     int64_t under_modes;           /* of which so many for the modes that held */
     int64_t graph_runs, call_runs; /* settled as a graph; call by call */
     int64_t made;                  /* nanoseconds: graphs, with their first runs */
-    bool full;                     /* a limit was reached: of steps or graphs */
+    int forgotten;                 /* how often all paths were */
+    bool full;                     /* there were as many graphs as may be */
 } td_deferral_counts;
 td_deferral_counts td_deferral_count(const td_deferral *d);
 /* Why the last path that no graph can do had none; "" where that never was. */

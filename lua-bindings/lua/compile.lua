@@ -30,8 +30,12 @@ local function add_limits(lines, c)
         lines[#lines + 1] = string.format("  %s at once, as under autocast, anomaly mode, a trace or hooks of saved tensors nothing gathers",
             plural(c.under_modes, "call") .. " ran")
     end
+    if c.forgotten > 0 then
+        lines[#lines + 1] = string.format("  all that was known was forgotten %s, as it came to 10000 different calls (sizes that change?)",
+            c.forgotten == 1 and "once" or c.forgotten .. " times")
+    end
     if c.full then
-        lines[#lines + 1] = "  there are as many graphs or calls as are kept (64, 10000): others run at once"
+        lines[#lines + 1] = "  there are as many graphs as are kept, 64: other paths run call by call"
     end
     if c.lost then
         lines[#lines + 1] = "  more lines than these had to wait for their calls"

@@ -378,6 +378,7 @@ static int get_counts(lua_State *L) {
     set_integer(L, "graph_runs", c.graph_runs);
     set_integer(L, "call_runs", c.call_runs);
     set_integer(L, "made", c.made);
+    set_integer(L, "forgotten", c.forgotten);
     lua_pushboolean(L, c.full);
     lua_setfield(L, -2, "full");
     lua_pushboolean(L, f->lost);

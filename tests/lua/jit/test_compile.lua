@@ -373,6 +373,9 @@ t.test("what_is_kept_is_bounded_and_said", function()
     local why = many:why()
     t.eq(why.graphs, 64)
     t.is_true(tostring(why):find("as many graphs", 1, true))
+    local sizes = compiled(function(x) return (x * 2 + 1):sum() end)
+    for n = 1, 4000 do t.eq(sizes(tide.ones(n)):item(), 3 * n) end
+    t.is_true(tostring(sizes:why()):find("forgotten once", 1, true))
 end)
 
 t.test("the_faster_way_is_taken_and_told", function()
