@@ -233,8 +233,8 @@ static void note_call(compiled *f, bool at_once) {
         return;
     if (k->ntimes[at_once] < TIMES)
         note_time(k, at_once, ns);
-    if (!at_once && k->at_once)
-        f->saved += k->at_once - ns;
+    if (!at_once && k->at_once && k->deferred)
+        f->saved += k->at_once - k->deferred;
 }
 
 /* The function has returned or failed: nothing is put off any more. */
