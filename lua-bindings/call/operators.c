@@ -31,12 +31,13 @@ static int call_with_operands(lua_State *L, const td_op *op, int given, td_value
                               tide_handle *handle) {
     for (int k = given; k < op->nparams; k++)
         args[k] = op->params[k].preset;
+    tide_state *state = TIDE_STATE(L);
     td_call call = {.op = op, .args = args};
-    if (TD_UNLIKELY(TIDE_STATE(L)->deferring != NULL))
+    if (TD_UNLIKELY(state->deferring != NULL))
         return tide_put_off(L, &call, handle);
     td_status status = td_op_call(&call);
     if (TD_UNLIKELY(status == TD_ENOMEM)) {
-        tide_free_memory(L, TIDE_STATE(L));
+        tide_free_memory(L, state);
         for (int k = 0; k < given; k++)
             if (!read_operand(L, k + 1, &args[k]))
                 return tide_error(L, "%s: argument %d: this tensor was closed", op->name, k + 1);
@@ -45,7 +46,7 @@ static int call_with_operands(lua_State *L, const td_op *op, int given, td_value
     if (TD_UNLIKELY(status))
         return tide_fail_operator(L, op, tide_called_name(L, op->name));
     handle->tensor = call.out[0];
-    tide_check_pressure(L, TIDE_STATE(L), call.out[0]);
+    tide_check_pressure(L, state, call.out[0]);
     return 1;
 }
 
