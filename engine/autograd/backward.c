@@ -11,6 +11,7 @@
 #include "engine/core/layout.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/modes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -588,6 +589,9 @@ static td_status run_all(run *r, int n, td_tensor *const *outputs, td_tensor *co
 
 static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *const *gradients) {
     td_edge few[4], *starts = few;
+    td_status settled = td_settle_pending();
+    if (settled)
+        return settled;
     if (n > 4 && !(starts = td_malloc((size_t)n * sizeof *starts)))
         return no_memory();
     memset(starts, 0, (size_t)n * sizeof *starts);

@@ -2,6 +2,7 @@
  * its gradient and its grad_fn. How a tensor is linked to the graph is in history.c. */
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
+#include "engine/core/modes.h"
 
 td_status td_set_requires_grad(td_tensor *x, bool requires_grad) {
     if (requires_grad && !td_dtype_is_float((td_dtype)x->dtype))
@@ -10,6 +11,9 @@ td_status td_set_requires_grad(td_tensor *x, bool requires_grad) {
     if (requires_grad && x->storage->inference && !td_modes_current.inference)
         return td_fail(TD_EAUTOGRAD, "a tensor made in inference_mode can't require grad outside "
                                      "of it: use a clone() of it");
+    td_status status = td_settle_pending(); /* which read it as it was */
+    if (status)
+        return status;
     if (!td_is_leaf(x))
         return requires_grad
                    ? TD_OK
@@ -42,6 +46,9 @@ td_status td_detach(td_tensor *x) {
     if (x->base)
         return td_fail(TD_EAUTOGRAD, "a view can't be detached in place from what it looks into: "
                                      "x:detach() gives another tensor");
+    td_status status = td_settle_pending(); /* which read it as it was */
+    if (status)
+        return status;
     td_autograd_forget(x);
     x->requires_grad = false;
     return TD_OK;

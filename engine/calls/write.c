@@ -3,6 +3,7 @@
 
 #include "engine/autograd/autograd.h"
 #include "engine/core/layout.h"
+#include "engine/core/modes.h"
 #include "engine/ops/given.h"
 
 /* The history of a leaf is its own: writing it would make its gradient that of another value. */
@@ -57,7 +58,7 @@ static td_status check_history(const td_call *call) {
 }
 
 td_status td_check_writes(const td_call *call) {
-    td_status status = TD_OK;
+    td_status status = td_settle_pending();
     for (int k = 0; k < call->ngiven && status == TD_OK; k++)
         status = check_write(call, call->given[k]);
     return status || call->inplace ? status : check_history(call);

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 TD_THREAD_STATE td_modes td_modes_current;
+TD_THREAD_STATE td_pending *td_pending_work;
 
 td_modes td_set_modes(td_modes now) {
     td_modes before = td_modes_current;

@@ -3,6 +3,7 @@
 #define TD_CORE_MODES_H
 
 #include "engine/core/device.h"
+#include "engine/core/status.h"
 
 struct td_keeper;
 struct td_dispatcher;
@@ -44,5 +45,17 @@ static inline bool td_is_recording(void) {
  * process; off at the start. */
 bool td_deterministic(void);
 void td_set_deterministic(bool on);
+
+/* Work that this thread has put off, which must be done before tensors are written, numbers are
+ * drawn, or operators run that know nothing of it. */
+typedef struct td_pending td_pending;
+struct td_pending {
+    td_status (*run)(td_pending *self); /* do it all; takes itself off the thread first */
+};
+extern TD_THREAD_STATE td_pending *td_pending_work; /* NULL: none */
+
+static inline td_status td_settle_pending(void) {
+    return TD_UNLIKELY(td_pending_work != NULL) ? td_pending_work->run(td_pending_work) : TD_OK;
+}
 
 #endif

@@ -1,5 +1,6 @@
 /* random.c: Philox 4x32-10 and the default generator. */
 #include "engine/core/draw_math.h"
+#include "engine/core/modes.h"
 #include "engine/core/worker.h"
 
 #include <pthread.h>
@@ -8,6 +9,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* PyTorch's default seed; tide.seed() in Lua takes one from the clock. */
 static td_generator default_generator = {.seed = 67280421310721u};
 
+/* What was put off draws first. A failure is told by whoever put it off. */
+static void settle(void) {
+    td_status status = td_settle_pending();
+    (void)status;
+}
+
 static td_generator *generator_or_default(td_generator *generator) {
     if (generator)
         return generator;
@@ -15,6 +22,7 @@ static td_generator *generator_or_default(td_generator *generator) {
 }
 
 td_generator td_generator_get(const td_generator *generator) {
+    settle();
     pthread_mutex_lock(&lock);
     td_generator state = *generator_or_default((td_generator *)(uintptr_t)generator);
     pthread_mutex_unlock(&lock);
@@ -22,6 +30,7 @@ td_generator td_generator_get(const td_generator *generator) {
 }
 
 void td_generator_set(td_generator *generator, td_generator state) {
+    settle();
     pthread_mutex_lock(&lock);
     *generator_or_default(generator) = state;
     pthread_mutex_unlock(&lock);
@@ -45,6 +54,7 @@ void td_set_default_generator(td_generator state) {
 
 void td_generator_reserve(td_generator *generator, uint64_t blocks, uint64_t *seed,
                           uint64_t *offset) {
+    settle();
     pthread_mutex_lock(&lock);
     td_generator *g = generator_or_default(generator);
     *seed = g->seed;

@@ -3,6 +3,7 @@
 #include "engine/distributed/job.h"
 
 #include "engine/core/memory.h"
+#include "engine/core/modes.h"
 #include "engine/distributed/driver.h"
 #include "engine/distributed/engines.h"
 #include "engine/distributed/flight.h"
@@ -369,6 +370,7 @@ td_status td_post_start(td_group *group, const td_post *post, td_work **out) {
     *out = NULL;
     const td_tensor *x = post->send ? post->send : post->recv;
     TD_TRY(check_post(group, post));
+    TD_TRY(td_settle_pending());
     work = td_work_new(2 * group->size);
     if (!work)
         TD_TRY(td_fail(TD_ENOMEM, "out of memory"));

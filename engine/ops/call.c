@@ -3,7 +3,7 @@
  */
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/ops/op.h"
+#include "engine/ops/given.h"
 
 #include <string.h>
 
@@ -26,9 +26,27 @@ static td_status dispatch(td_call *call, const td_dispatcher *d) {
     return status;
 }
 
-td_status td_op_call(td_call *call) {
+static bool is_stand_in(const td_tensor *x, const void *none) {
+    (void)none;
+    return td_tensor_device(x).type == TD_META && td_tensor_device(x).index != 0;
+}
+
+static td_status run_or_dispatch(td_call *call) {
     const td_dispatcher *d = td_modes_current.dispatcher;
     return TD_LIKELY(!d) ? td_op_run(call) : dispatch(call, d);
+}
+
+/* What was put off runs before a call that does not know of it, to which its stand-ins are nothing.
+ * Apart, so that the way of all other calls stays short. */
+static __attribute__((noinline)) td_status call_settled(td_call *call) {
+    td_status status = td_settle_pending();
+    if (status == TD_OK && td_call_any_read(call, 0, is_stand_in, NULL))
+        status = td_fail(TD_EINTERNAL, "%s: an argument's call is put off", call->op->name);
+    return status ? status : run_or_dispatch(call);
+}
+
+td_status td_op_call(td_call *call) {
+    return TD_LIKELY(!td_pending_work) ? run_or_dispatch(call) : call_settled(call);
 }
 
 /* Arguments in full: those given, then defaults. */

@@ -297,7 +297,8 @@ static td_status get_variant(td_gradient *d, const bool *comes, const bool *want
 /* ---- backward ---- */
 
 /* The gradients that come in and what is kept: new references, with a history where backward is
- * recorded. */
+ * recorded. What this choice of gradients does not read is not asked for, since it may have been
+ * written meanwhile: a gradient stands in its place. */
 static td_status fill_inputs(const td_gradient *d, const variant *v, td_function *f,
                              td_tensor *const *gout, td_value *inputs) {
     td_status status = TD_OK;
@@ -314,7 +315,10 @@ static td_status fill_inputs(const td_gradient *d, const variant *v, td_function
         inputs[n++] = td_tensor_or_nil(x);
     }
     for (int k = 0; k < d->nkept && status == TD_OK; k++) {
-        status = td_function_saved(f, k, &x);
+        if (td_script_graph(v->script)->block->inputs[n]->uses)
+            status = td_function_saved(f, k, &x);
+        else
+            x = td_retain(td_arg_tensor(inputs[0]));
         inputs[n++] = td_tensor_or_nil(x);
     }
     return status;

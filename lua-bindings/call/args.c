@@ -427,7 +427,7 @@ static void check_rest(lua_State *L, const tide_frame *f, int n) {
                    first - counts_self(L), luaL_typename(L, first), lua_tostring(L, -1));
 }
 
-void tide_read_args(lua_State *L, tide_frame *f) {
+static void read_args(lua_State *L, tide_frame *f) {
     const td_op *op = f->op;
     int n = lua_gettop(L), npositional = op->npositional;
     bool rest = op->flags & TD_OP_REST;
@@ -463,4 +463,14 @@ void tide_read_args(lua_State *L, tide_frame *f) {
             f->args[k] = tide_read_value(
                 L, f, k, f->at[k],
                 f->at[k] == npositional && n > npositional && takes_rest(op, k) ? n : f->at[k]);
+}
+
+void tide_read_args(lua_State *L, tide_frame *f) {
+    f->defers = false;
+    read_args(L, f);
+}
+
+void tide_read_shapes(lua_State *L, tide_frame *f) {
+    f->defers = true;
+    read_args(L, f);
 }

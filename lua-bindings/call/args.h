@@ -33,6 +33,7 @@ typedef struct tide_frame {
     td_tensor *out[TD_MAX_RESULTS + TIDE_FRAME_BESIDE]; /* both, one behind the other, borrowed */
     bool requires_grad;                                 /* option of creating operators */
     bool inplace; /* option of those that have a form in place, which is meant then */
+    bool defers;  /* tensors whose calls are put off are read as their stand-ins */
 } tide_frame;
 
 /* Read the running function's arguments into frame->args. Raises on a wrong call. What it makes on
@@ -41,6 +42,8 @@ typedef struct tide_frame {
  * Tensors are borrowed from handles on the stack, and whatever Lua allocates may run a finalizer
  * that closes them: tide_load_tensors comes last, behind everything that allocates. */
 void tide_read_args(lua_State *L, tide_frame *frame);
+/* The same for who reads no elements: tensors may be stand-ins (td_deferred). */
+void tide_read_shapes(lua_State *L, tide_frame *frame);
 /* Take the tensors of the frame from their handles. Allocates nothing; raises where one was closed
  * meanwhile. */
 void tide_load_tensors(lua_State *L, tide_frame *frame);
@@ -69,6 +72,26 @@ const char *tide_to_quantized(lua_State *L, int index);
 
 /* The function's signature for Lua users, from its schema, under a name. */
 void tide_push_signature(lua_State *L, const td_op *op, const char *name);
+
+/* Results of a call that is put off; n is 0 where it was made. */
+typedef struct tide_later {
+    td_deferred *values;
+    int n;
+} tide_later;
+/* A handle, still empty, waits for such a result. */
+static inline void tide_wait_for(tide_handle *handle, td_deferred *value) {
+    handle->pending = value;
+    value->holder = handle;
+}
+/* td_op_call, or where the state's function defers, what td_deferral_call makes of it. */
+td_status tide_op_call(tide_state *state, td_call *call, bool alone,
+                       tide_later *later) TD_MUST_CHECK;
+/* The same for the running bound operator of one result, which goes into the handle on the top. */
+int tide_put_off(lua_State *L, td_call *call, tide_handle *handle);
+/* td_op_apply likewise, for operators of one result, which goes into a handle. Tensors among the
+ * arguments are read by tide_check_shape. */
+td_status tide_op_apply(lua_State *L, const td_op *op, tide_handle *handle, int nargs,
+                        const td_value *args) TD_MUST_CHECK;
 
 /* Bound functions: an operator (upvalue TIDE_UP_FIRST, behind it the alias that it is called by),
  * out of place and in place. */

@@ -53,17 +53,68 @@ static void load(lua_State *L, tide_frame *frame, td_call *call) {
     call->nbeside = (uint8_t)frame->nbeside;
 }
 
+td_status tide_op_call(tide_state *state, td_call *call, bool alone, tide_later *later) {
+    later->n = 0;
+    return TD_LIKELY(!state->deferring) ? td_op_call(call)
+                                        : td_deferral_call(state->deferring->deferral, call, alone,
+                                                           &later->values, &later->n);
+}
+
+/* What may refuse elements does so here and now. */
+static void settle_hasty(lua_State *L, tide_state *state) {
+    if (td_deferral_is_hasty(state->deferring->deferral))
+        tide_settle(L, state);
+}
+
+int tide_put_off(lua_State *L, td_call *call, tide_handle *handle) {
+    const td_op *op = call->op;
+    tide_state *state = TIDE_STATE(L);
+    tide_later later;
+    if (tide_op_call(state, call, false, &later))
+        return tide_fail_operator(L, op, tide_called_name(L, op->name));
+    if (later.n) {
+        tide_wait_for(handle, later.values);
+        settle_hasty(L, state);
+    } else {
+        handle->tensor = call->out[0];
+        tide_check_pressure(L, state, call->out[0]);
+    }
+    return 1;
+}
+
+td_status tide_op_apply(lua_State *L, const td_op *op, tide_handle *handle, int nargs,
+                        const td_value *args) {
+    td_value full[TD_MAX_PARAMS];
+    tide_later later;
+    tide_state *state = TIDE_STATE(L);
+    if (TD_LIKELY(!state->deferring))
+        return td_op_apply(op, &handle->tensor, nargs, args);
+    for (int k = 0; k < op->nparams; k++)
+        full[k] = k < nargs ? args[k] : op->params[k].preset;
+    td_call call = {.op = op, .args = full};
+    td_status status = tide_op_call(state, &call, false, &later);
+    if (status == TD_OK && later.n) {
+        tide_wait_for(handle, later.values);
+        settle_hasty(L, state);
+    } else if (status == TD_OK) {
+        handle->tensor = call.out[0];
+    }
+    return status;
+}
+
 /* Run the call of a frame that is read. Out of memory may be garbage that Lua has not collected
  * yet: collect, and try once more. */
-static void run(lua_State *L, tide_frame *frame, td_call *call) {
+static void run(lua_State *L, tide_frame *frame, td_call *call, tide_later *later) {
+    tide_state *state = TIDE_STATE(L);
     if (TD_UNLIKELY(!td_device_same(td_modes_current.device, TD_DEVICE_CPU)))
         fill_device(frame);
     load(L, frame, call);
-    td_status status = td_op_call(call);
+    bool alone = frame->requires_grad || frame->nout;
+    td_status status = tide_op_call(state, call, alone, later);
     if (TD_UNLIKELY(status == TD_ENOMEM)) {
-        tide_free_memory(L, TIDE_STATE(L));
+        tide_free_memory(L, state);
         load(L, frame, call);
-        status = td_op_call(call);
+        status = tide_op_call(state, call, alone, later);
     }
     if (TD_UNLIKELY(status))
         tide_fail_operator(L, frame->op, frame->name);
@@ -76,10 +127,28 @@ static bool is_own(const td_tensor *x) {
            atomic_load_explicit(&x->storage->refs, memory_order_acquire) == 1;
 }
 
+/* The same where calls are put off: the sum is a call as any other. */
+static void put_off_base(lua_State *L, tide_handle *handle) {
+    tide_handle from_one = {NULL, NULL};
+    settle_hasty(L, TIDE_STATE(L));
+    td_tensor *x = handle->pending ? handle->pending->stand_in : handle->tensor;
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(add), &from_one, 2, (td_value[]){TD_T(x), TD_I(1)}));
+    if (handle->pending)
+        handle->pending->holder = NULL;
+    td_release(handle->tensor);
+    *handle = from_one;
+    if (handle->pending)
+        handle->pending->holder = handle;
+}
+
 /* Index results count from 1 here; a new tensor where autograd has saved the one from 0, but for
  * what out= gave. */
 static void to_one_based(lua_State *L, tide_handle *handle, bool given) {
     td_tensor *shifted;
+    if (TD_UNLIKELY(TIDE_STATE(L)->deferring && !given)) {
+        put_off_base(L, handle);
+        return;
+    }
     if (given || is_own(handle->tensor)) {
         TIDE_CHECK(L, TD_APPLY_INPLACE(add, TD_T(handle->tensor), TD_I(1)));
         return;
@@ -166,7 +235,12 @@ static int call_inplace(lua_State *L, tide_frame *frame) {
     if (!td_arg_tensor(frame->args[0]))
         tide_error(L, "%s: argument 1: a tensor expected", frame->name);
     td_call call = {.op = frame->op, .args = frame->args, .inplace = true};
-    run(L, frame, &call);
+    tide_later later;
+    run(L, frame, &call, &later);
+    if (TD_UNLIKELY(later.n)) { /* the handle waited for what was there before */
+        ((tide_handle *)lua_touserdata(L, frame->at[0]))->pending = later.values;
+        settle_hasty(L, TIDE_STATE(L));
+    }
     for (int k = 0; k < TD_MAX_RESULTS; k++)
         td_release(call.out[k]);
     lua_pushvalue(L, frame->at[0]);
@@ -207,12 +281,37 @@ static void warn_of_shapes(lua_State *L, const tide_frame *f) {
     lua_pop(L, 3);
 }
 
+/* The handles of results that are to come, of which the first n lie on the top; how many results
+ * there are. */
+static int return_later(lua_State *L, const td_op *op, tide_handle *const *handles,
+                        const tide_later *later) {
+    if (op->result_type == TD_RESULT_TENSORS) {
+        lua_createtable(L, later->n, 0);
+        for (int k = 0; k < later->n; k++) {
+            tide_wait_for(tide_push_handle(L), &later->values[k]);
+            lua_rawseti(L, -2, k + 1);
+        }
+        return 1;
+    }
+    int first = lua_gettop(L) - later->n + 1;
+    for (int k = later->n - 1; k >= 0; k--)
+        if (later->values[k].stand_in)
+            tide_wait_for(handles[k], &later->values[k]);
+    for (int k = later->n - 1; k >= 0; k--)
+        if (!later->values[k].stand_in)
+            lua_remove(L, first + k);
+        else if (op->result_base[k])
+            to_one_based(L, handles[k], false);
+    return lua_gettop(L) - first + 1;
+}
+
 int tide_call_as(lua_State *L, const td_op *op, const char *name) {
     tide_frame frame;
+    tide_later later;
     tide_handle *handles[TD_MAX_RESULTS];
     frame.op = op;
     frame.name = name;
-    tide_read_args(L, &frame);
+    tide_read_shapes(L, &frame);
     luaL_checkstack(L, TD_MAX_RESULTS + 4, op->name);
     if (TD_UNLIKELY(op->flags & TD_OP_ALIKE))
         warn_of_shapes(L, &frame);
@@ -224,7 +323,12 @@ int tide_call_as(lua_State *L, const td_op *op, const char *name) {
         handles[k] = tide_push_handle(L);
     if (TD_UNLIKELY(op->result_type == TD_RESULT_TENSORS))
         tide_push_function(L, protected_push_list, 0);
-    run(L, &frame, &call);
+    run(L, &frame, &call, &later);
+    if (TD_UNLIKELY(later.n)) {
+        n = return_later(L, op, handles, &later);
+        settle_hasty(L, TIDE_STATE(L));
+        return n;
+    }
     if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))
         return return_other(L, &call);
     int given = 0;
@@ -254,6 +358,6 @@ int tide_call_operator_inplace(lua_State *L) {
     const td_op *op = tide_running_op(L);
     frame.op = op;
     frame.name = tide_called_name(L, op->inplace_name);
-    tide_read_args(L, &frame);
+    tide_read_shapes(L, &frame);
     return call_inplace(L, &frame);
 }

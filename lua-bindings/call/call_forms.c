@@ -197,11 +197,11 @@ static int call_to(lua_State *L) {
         if (lua_type(L, k) == LUA_TSTRING && tide_to_dtype(L, k) == TD_DTYPE_NONE &&
             is_format(L, k))
             move_format(L, k);
-    td_tensor *other = lua_isuserdata(L, 2) ? tide_to_tensor(L, 2) : NULL;
+    td_tensor *other = lua_isuserdata(L, 2) ? tide_to_shape(L, 2) : NULL;
     if (other) {
         tide_push_dtype(L, (td_dtype)other->dtype);
         lua_replace(L, 2);
-        lua_pushstring(L, td_device_name(td_tensor_device(other)));
+        lua_pushstring(L, td_device_name(td_device_real(td_tensor_device(other))));
         lua_insert(L, 3);
     } else if (lua_type(L, 2) == LUA_TSTRING && tide_to_dtype(L, 2) == TD_DTYPE_NONE) {
         lua_pushnil(L);
@@ -213,7 +213,7 @@ static int call_to(lua_State *L) {
 /* max(a, b) and min(a, b) of two tensors are other operators. */
 static int call_extreme(lua_State *L) {
     const td_op *bound = lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST)), *op = bound;
-    if (lua_isuserdata(L, 2) && tide_to_tensor(L, 2))
+    if (lua_isuserdata(L, 2) && tide_to_shape(L, 2))
         op = !strcmp(op->name, "max") ? TD_OP(maximum) : TD_OP(minimum);
     return tide_call_as(L, op, bound->name);
 }

@@ -54,6 +54,12 @@ void tide_read_call(lua_State *L, tide_frame *frame) {
     tide_read_args(L, frame);
 }
 
+void tide_read_shape_call(lua_State *L, tide_frame *frame) {
+    frame->op = tide_own_schema(L);
+    frame->name = frame->op->name;
+    tide_read_shapes(L, frame);
+}
+
 const td_op *tide_declared(lua_State *L, int index) {
     if (!lua_iscfunction(L, index) || !lua_getupvalue(L, index, TIDE_UP_FIRST))
         return NULL;
@@ -147,7 +153,7 @@ static int finish_declared(lua_State *L, int status, lua_KContext base) {
 /* Upvalues: schema, Lua function. */
 static int call_declared(lua_State *L) {
     tide_frame f;
-    tide_read_call(L, &f);
+    tide_read_shape_call(L, &f);
     int n = f.op->nparams, base = lua_gettop(L);
     luaL_checkstack(L, f.last + n + 8, f.name);
     lua_pushvalue(L, lua_upvalueindex(TIDE_UP_FIRST + 1));
@@ -162,7 +168,7 @@ static int call_declared(lua_State *L) {
 /* Upvalue: schema. Returns the arguments by name. */
 static int read_declared(lua_State *L) {
     tide_frame f;
-    tide_read_call(L, &f);
+    tide_read_shape_call(L, &f);
     luaL_checkstack(L, 8, f.name);
     lua_createtable(L, 0, f.op->nparams);
     for (int k = 0; k < f.op->nparams; k++) {

@@ -26,6 +26,9 @@ static inline const td_op *tide_own_schema(lua_State *L) {
 
 /* The arguments of the running declared function. */
 void tide_read_call(lua_State *L, tide_frame *frame);
+/* The same as tide_read_shapes: for functions that read no elements, and those in Lua, to which
+ * arguments go on as they stand. */
+void tide_read_shape_call(lua_State *L, tide_frame *frame);
 
 /* The schema behind a declared function at a stack index; NULL: it is none. */
 const td_op *tide_declared(lua_State *L, int index);

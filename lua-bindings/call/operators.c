@@ -8,15 +8,20 @@
 
 /* ---- the calls that a prompt makes most ---- */
 
-/* A tensor or a number at a stack index; false for anything else. */
+/* A tensor, of a call that is put off its stand-in, or a number at a stack index; false for
+ * anything else. */
 static inline bool read_operand(lua_State *L, int index, td_value *v) {
     tide_handle *handle = lua_touserdata(L, index);
     if (TD_LIKELY(tide_is_handle(handle) && handle->tensor)) {
         *v = TD_T(handle->tensor);
         return true;
     }
-    if (lua_type(L, index) != LUA_TNUMBER)
-        return false;
+    if (lua_type(L, index) != LUA_TNUMBER) {
+        bool waits = tide_is_handle(handle) && handle->pending;
+        if (waits)
+            *v = TD_T(handle->pending->stand_in);
+        return waits;
+    }
     *v = lua_isinteger(L, index) ? TD_I(lua_tointeger(L, index)) : TD_F(lua_tonumber(L, index));
     return true;
 }
@@ -26,10 +31,13 @@ static int call_with_operands(lua_State *L, const td_op *op, int given, td_value
                               tide_handle *handle) {
     for (int k = given; k < op->nparams; k++)
         args[k] = op->params[k].preset;
+    tide_state *state = TIDE_STATE(L);
     td_call call = {.op = op, .args = args};
+    if (TD_UNLIKELY(state->deferring != NULL))
+        return tide_put_off(L, &call, handle);
     td_status status = td_op_call(&call);
     if (TD_UNLIKELY(status == TD_ENOMEM)) {
-        tide_free_memory(L, TIDE_STATE(L));
+        tide_free_memory(L, state);
         for (int k = 0; k < given; k++)
             if (!read_operand(L, k + 1, &args[k]))
                 return tide_error(L, "%s: argument %d: this tensor was closed", op->name, k + 1);
@@ -38,7 +46,7 @@ static int call_with_operands(lua_State *L, const td_op *op, int given, td_value
     if (TD_UNLIKELY(status))
         return tide_fail_operator(L, op, tide_called_name(L, op->name));
     handle->tensor = call.out[0];
-    tide_check_pressure(L, TIDE_STATE(L), call.out[0]);
+    tide_check_pressure(L, state, call.out[0]);
     return 1;
 }
 
@@ -78,7 +86,7 @@ static int call_inplace(lua_State *L, int given) {
     td_value args[TD_MAX_PARAMS];
     const td_op *op = tide_running_op(L);
     if (TD_UNLIKELY(
-            lua_gettop(L) != given || !read_operand(L, 1, &args[0]) ||
+            lua_gettop(L) != given || TIDE_STATE(L)->deferring || !read_operand(L, 1, &args[0]) ||
             args[0].kind != TD_KIND_TENSOR ||
             (given == 2 && !(read_operand(L, 2, &args[1]) && fits(&op->params[1], &args[1])))))
         return tide_call_operator_inplace(L);

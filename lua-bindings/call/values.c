@@ -117,11 +117,16 @@ static const char *place_text(const tide_frame *f, int param, char *text) {
     return text;
 }
 
+/* A tensor as the frame wants it. */
+static td_tensor *to_operand(lua_State *L, const tide_frame *f, int index) {
+    return f->defers ? tide_to_shape(L, index) : tide_to_tensor(L, index);
+}
+
 /* Is it what split, chunk and their like give? How many tensors it has, or 0. */
 static lua_Integer count_tensors(lua_State *L, int index) {
     if (!lua_istable(L, index) || !lua_rawlen(L, index))
         return 0;
-    bool is = lua_rawgeti(L, index, 1) == LUA_TUSERDATA && tide_to_tensor(L, -1);
+    bool is = lua_rawgeti(L, index, 1) == LUA_TUSERDATA && tide_to_shape(L, -1);
     lua_pop(L, 1);
     return is ? (lua_Integer)lua_rawlen(L, index) : 0;
 }
@@ -159,7 +164,7 @@ static int fail_type(lua_State *L, const tide_frame *f, int param, int index) {
     td_param_type type = (td_param_type)f->op->params[param].type;
     if (type == TD_PARAM_OBJECT)
         return fail_object(L, f, param, index, 0);
-    if (type == TD_PARAM_TENSORS && lua_isuserdata(L, index) && tide_to_tensor(L, index))
+    if (type == TD_PARAM_TENSORS && lua_isuserdata(L, index) && tide_to_shape(L, index))
         return tide_error(L, "%s: expected %s, got a tensor: put it in a table, {a, b}",
                           place_text(f, param, place),
                           expectation(&f->op->params[param], expected));
@@ -364,7 +369,7 @@ td_tensor *tide_from_one_based(lua_State *L, int index, const char *fname) {
 static td_tensor *list_element(lua_State *L, const tide_frame *f, int param, int table,
                                lua_Integer k) {
     lua_rawgeti(L, table, k);
-    td_tensor *x = lua_isuserdata(L, -1) ? tide_to_tensor(L, -1) : NULL;
+    td_tensor *x = lua_isuserdata(L, -1) ? to_operand(L, f, -1) : NULL;
     if (!x && !(f->op->params[param].holes && lua_isboolean(L, -1) && !lua_toboolean(L, -1))) {
         char place[EXPECTATION], given[80];
         tide_error(L, "%s: element %d: expected a tensor, got %s", place_text(f, param, place),
@@ -378,7 +383,7 @@ static void load_list(lua_State *L, tide_frame *f, int param) {
     int index = f->at[param];
     td_tensor **list = (td_tensor **)f->args[param].tensors;
     if (lua_isuserdata(L, index))
-        list[0] = tide_to_tensor(L, index);
+        list[0] = to_operand(L, f, index);
     else
         for (int k = 0; k < f->args[param].n; k++)
             list[k] = list_element(L, f, param, index, k + 1);
@@ -397,7 +402,7 @@ static int gather_rest(lua_State *L, tide_frame *f, int param, int index, int la
 
 /* Do kernels read what scripts count from 1 as it is? */
 static bool reads_from_one(const td_op *op, const td_tensor *index) {
-    return op->flags & TD_OP_ANY_BASE && td_tensor_device(index).type == TD_CPU &&
+    return op->flags & TD_OP_ANY_BASE && td_device_real(td_tensor_device(index)).type == TD_CPU &&
            index->layout == TD_STRIDED;
 }
 
@@ -422,7 +427,7 @@ static int rebase_list(lua_State *L, tide_frame *f, int param, int index, uint16
 
 static td_value read_tensors(lua_State *L, tide_frame *f, int param, int index, int last) {
     const td_param *p = &f->op->params[param];
-    bool alone = p->alone && lua_isuserdata(L, index) && tide_to_tensor(L, index);
+    bool alone = p->alone && lua_isuserdata(L, index) && to_operand(L, f, index);
     uint16_t from_one = 0;
     if (p->rest && lua_isuserdata(L, index))
         index = gather_rest(L, f, param, index, last);
@@ -447,18 +452,18 @@ static td_value read_tensors(lua_State *L, tide_frame *f, int param, int index, 
 
 void tide_load_tensors(lua_State *L, tide_frame *f) {
     tide_enter_engine(TIDE_STATE(L));
+    for (int k = 0; k < f->nout; k++) /* first: they may settle what stand-ins stand for */
+        f->out[k] = tide_to_tensor(L, f->out_at + k);
+    for (int k = 0; k < f->nbeside; k++)
+        f->out[f->nout + k] = tide_to_tensor(L, f->beside_at);
     for (int k = 0; k < f->op->nparams; k++) {
         if (!f->at[k])
             continue;
         if (f->args[k].kind == TD_KIND_TENSOR)
-            f->args[k].tensor = tide_to_tensor(L, f->at[k]);
+            f->args[k].tensor = to_operand(L, f, f->at[k]);
         else if (f->args[k].kind == TD_KIND_TENSORS)
             load_list(L, f, k);
     }
-    for (int k = 0; k < f->nout; k++)
-        f->out[k] = tide_to_tensor(L, f->out_at + k);
-    for (int k = 0; k < f->nbeside; k++)
-        f->out[f->nout + k] = tide_to_tensor(L, f->beside_at);
 }
 
 /* Classes and indices as they count from 0. */
@@ -475,7 +480,7 @@ static td_tensor *from_one(lua_State *L, const tide_frame *f, int param, int ind
 
 static td_value read_tensor(lua_State *L, tide_frame *f, int param, int index) {
     const td_param *p = &f->op->params[param];
-    td_tensor *x = lua_type(L, index) == LUA_TUSERDATA ? tide_to_tensor(L, index) : NULL;
+    td_tensor *x = lua_type(L, index) == LUA_TUSERDATA ? to_operand(L, f, index) : NULL;
     if (!x)
         fail_type(L, f, param, index);
     if (TD_LIKELY(p->base == TD_BASE_NONE || td_dtype_is_float((td_dtype)x->dtype)))
@@ -642,7 +647,7 @@ static td_value read_lua_value(lua_State *L, tide_frame *f, int param, int index
         ok = type == LUA_TTABLE;
     else if (p->type == TD_PARAM_DATA)
         ok = type == LUA_TTABLE || type == LUA_TNUMBER || type == LUA_TBOOLEAN ||
-             (type == LUA_TUSERDATA && tide_to_tensor(L, index));
+             (type == LUA_TUSERDATA && to_operand(L, f, index));
     else if (p->type == TD_PARAM_FUNCTION)
         ok = is_callable(L, index);
     else if (p->type == TD_PARAM_OBJECT)

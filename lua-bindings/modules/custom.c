@@ -125,7 +125,7 @@ static void read_tensors(lua_State *L, int table, int n, td_tensor **tensors) {
     for (int k = 0; k < n; k++) {
         lua_rawgeti(L, table, k + 1);
         tide_handle *handle = lua_touserdata(L, -1);
-        tensors[k] = tide_is_handle(handle) ? handle->tensor : NULL;
+        tensors[k] = tide_is_handle(handle) ? handle->tensor : NULL; /* tide_settle came before */
         lua_pop(L, 1);
     }
 }
@@ -140,6 +140,7 @@ static int begin(lua_State *L) {
     int n = check_count(L, 2);
     luaL_checktype(L, 3, LUA_TTABLE);
     luaL_checktype(L, 4, LUA_TFUNCTION);
+    tide_settle(L, tide_state_find(L));
     td_tensor **inputs = push_block(L, n);
     lua_pushvalue(L, 4);
     function_call *c = push_call(L);
@@ -236,6 +237,7 @@ static int call_finish(lua_State *L) {
     function_call *c = check_forward(L, "finish");
     int n = check_count(L, 2);
     luaL_checktype(L, OUTPUTS, LUA_TTABLE);
+    tide_settle(L, tide_state_find(L));
     lua_settop(L, OUTPUTS);
     td_tensor **given = push_block(L, n), **now = push_block(L, n);
     lua_createtable(L, n, 0);

@@ -33,6 +33,7 @@ static bool halt(lua_State *L, tide_profile *p, bool keep) {
 }
 
 static void start_recorder(lua_State *L, tide_profile *p) {
+    tide_settle(L, p->state); /* what was called before is not of the recording */
     p->options.find_line = tide_find_origin;
     p->options.script = p->lines ? tide_main_thread(L) : NULL;
     if (p->functions)
@@ -49,6 +50,7 @@ static void start_recorder(lua_State *L, tide_profile *p) {
 }
 
 static void must_halt(lua_State *L, tide_profile *p, bool keep) {
+    tide_settle(L, p->state);
     if (!halt(L, p, keep))
         tide_error(L, "profiler: %s", td_error_message());
 }

@@ -68,6 +68,9 @@ void tide_describe_graph(lua_State *L, const td_ir_graph *g);
  * has the functions besides. */
 void tide_open_script_class(lua_State *L);
 void tide_set_script_functions(lua_State *L);
+/* compiled_function.c: the class of tide.compile's functions, and what the table at the top has of
+ * them. */
+void tide_open_compiled_class(lua_State *L);
 /* script_passes.c. passes(f, ...) */
 int tide_script_passes(lua_State *L);
 int tide_script_memory(lua_State *L);

@@ -7,5 +7,6 @@ void tide_open_script_functions(lua_State *L) {
     lua_newtable(L);
     tide_open_script_class(L);
     tide_set_script_functions(L);
+    tide_open_compiled_class(L);
     lua_setfield(L, -2, "_script");
 }

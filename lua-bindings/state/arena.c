@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* A userdata of one pointer takes 40 bytes in Lua 5.4; where its handle lies in the block is seen
+/* A userdata of two pointers takes 48 bytes in Lua 5.4; where its handle lies in the block is seen
  * when a state begins. Lua asks twice for memory, with a collection between, before it gives
  * up. */
 enum { BLOCK_BYTES = 48, CHUNK_BYTES = 64 * 1024, LEAST_RANGE = 4 << 20, ATTEMPTS = 2 };
@@ -105,8 +105,11 @@ static void *take_block(tide_arena *arena) {
 
 static void free_block(tide_arena *arena, void *block) {
     size_t offset = atomic_load_explicit(&handle_offset, memory_order_relaxed);
-    td_tensor *tensor = offset ? ((tide_handle *)((char *)block + offset))->tensor : NULL;
+    const tide_handle *handle = offset ? (tide_handle *)((char *)block + offset) : NULL;
+    td_tensor *tensor = handle ? handle->tensor : NULL;
     tide_block *b = block;
+    if (TD_UNLIKELY(handle && handle->pending)) /* nobody waits for it any more */
+        handle->pending->holder = NULL;
     b->next = arena->free;
     arena->free = b;
     arena->live--;

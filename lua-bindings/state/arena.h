@@ -15,7 +15,8 @@
 #include <lua.h>
 
 typedef struct tide_handle {
-    td_tensor *tensor; /* owned; NULL: not filled yet, or closed */
+    td_tensor *tensor;    /* owned; NULL: not filled yet, put off, or closed */
+    td_deferred *pending; /* what it waits for while its call is put off; else NULL */
 } tide_handle;
 
 /* The reserved range; begin == end while nothing is reserved. */

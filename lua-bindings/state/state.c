@@ -122,6 +122,10 @@ static void keep(lua_State *L, tide_handle *closed) {
 
 void tide_close_handle(lua_State *L, tide_handle *handle) {
     td_tensor *tensor = handle->tensor;
+    if (handle->pending) {
+        handle->pending->holder = NULL;
+        handle->pending = NULL;
+    }
     if (tensor && (TIDE_STATE(L)->depth || in_finalizer(L))) {
         keep(L, handle);
     } else {
@@ -143,18 +147,34 @@ td_tensor *tide_to_tensor(lua_State *L, int index) {
     tide_handle *handle = lua_touserdata(L, index);
     if (!tide_is_handle(handle))
         return NULL;
+    if (TD_UNLIKELY(!handle->tensor && handle->pending))
+        tide_settle(L, tide_state_find(L)); /* not every reader has it as an upvalue */
     if (TD_UNLIKELY(!handle->tensor))
         tide_error(L, "this tensor was closed");
     return handle->tensor;
 }
 
-td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname) {
+td_tensor *tide_to_shape(lua_State *L, int index) {
+    const tide_handle *handle = lua_touserdata(L, index);
+    if (tide_is_handle(handle) && handle->pending)
+        return handle->pending->stand_in;
+    return tide_to_tensor(L, index);
+}
+
+static td_tensor *expect_tensor(lua_State *L, td_tensor *x, int index, const char *fname) {
     char text[80];
-    td_tensor *x = tide_to_tensor(L, index);
     if (!x)
         tide_error(L, "%s: argument %d: tensor expected, got %s", fname, index,
                    tide_describe(L, index, text, sizeof text));
     return x;
+}
+
+td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname) {
+    return expect_tensor(L, tide_to_tensor(L, index), index, fname);
+}
+
+td_tensor *tide_check_shape(lua_State *L, int index, const char *fname) {
+    return expect_tensor(L, tide_to_shape(L, index), index, fname);
 }
 
 /* ---- errors of the engine ---- */

@@ -18,6 +18,13 @@
 #include <lua.h>
 #include <lualib.h>
 
+/* A function whose calls are put off (engine/script/defer.h). */
+typedef struct tide_deferring {
+    td_deferral *deferral;
+    /* Run what has gathered; raises what a call of it raises. */
+    void (*settle)(lua_State *L, struct tide_deferring *self);
+} tide_deferring;
+
 typedef struct tide_state {
     tide_arena *arena;
     tide_pressure pressure;
@@ -25,6 +32,7 @@ typedef struct tide_state {
     _Atomic bool keeping;          /* tensors that finalizers closed, or anchors to let go */
     int depth;                     /* calls of the script by the engine, within one another */
     struct tide_home *home;        /* script.c's part */
+    tide_deferring *deferring;     /* the function that runs so; NULL: none does */
     bool whole;                    /* all its parts are there */
     bool loading;                  /* a module of Lua is, and those that it needs are part of it */
     lua_CFunction ipairs_iterator; /* NULL where ipairs is not Lua's own */
@@ -67,8 +75,18 @@ void tide_push_weak_table(lua_State *L, const void *key);
 void tide_close_handle(lua_State *L, tide_handle *handle);
 void tide_drop_kept(lua_State *L, tide_state *state);
 
-/* The tensor at a stack index, borrowed; NULL when there is none. Raises for a closed one. */
+/* The tensor at a stack index, borrowed; NULL when there is none. Raises for a closed one. Where
+ * its call is put off, all that has gathered runs first, and may raise an error. */
 td_tensor *tide_to_tensor(lua_State *L, int index);
+/* The same for readers of shape, strides, dtype and requires_grad alone: of a tensor whose call is
+ * put off, a stand-in without elements (its device is td_device_real of its device). */
+td_tensor *tide_to_shape(lua_State *L, int index);
+td_tensor *tide_check_shape(lua_State *L, int index, const char *fname);
+/* Run what the state's function has put off, before something that must see it done. */
+static inline void tide_settle(lua_State *L, tide_state *state) {
+    if (TD_UNLIKELY(state->deferring != NULL))
+        state->deferring->settle(L, state->deferring);
+}
 /* The same, raising `fname: argument N (pname): tensor expected, got X`. */
 td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname);
 

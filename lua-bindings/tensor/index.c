@@ -17,8 +17,10 @@
 
 typedef struct cursor {
     lua_State *L;
-    td_tensor *x; /* what is left after the elements so far; a handle on the stack keeps it */
-    int at;       /* stack index of that handle; 0: it is the tensor indexed */
+    td_tensor *x; /* what is left after the elements so far; a handle on the stack keeps it. Of a
+                     call that is put off a stand-in */
+    int at;       /* stack index of that handle; 0: it is the tensor indexed, */
+    int held;     /* the stack index of whose handle this is */
     int dim;      /* where the next element applies */
     int left;     /* elements still to come that take a dim (for "...") */
     int given;    /* elements that take a dim, in all */
@@ -42,10 +44,13 @@ static int fail(lua_State *L) {
 #define STEP(c, name, ...)                                                                         \
     do {                                                                                           \
         tide_handle *handle_ = tide_push_handle((c)->L);                                           \
-        if (TD_UNLIKELY(TD_APPLY(&handle_->tensor, name, __VA_ARGS__)))                            \
+        (c)->x = tide_check_shape((c)->L, (c)->at ? (c)->at : (c)->held, "index");                 \
+        const td_value args_[] = {__VA_ARGS__};                                                    \
+        if (TD_UNLIKELY(tide_op_apply((c)->L, TD_OP(name), handle_,                                \
+                                      (int)(sizeof args_ / sizeof *args_), args_)))                \
             fail((c)->L);                                                                          \
-        (c)->x = handle_->tensor;                                                                  \
         (c)->at = lua_gettop((c)->L);                                                              \
+        (c)->x = tide_check_shape((c)->L, (c)->at, "index");                                       \
     } while (0)
 
 static void need_dim(cursor *c) {
@@ -271,7 +276,7 @@ static int element_dims(lua_State *L, int at) {
         return count_text(lua_tostring(L, at));
     if (is_new_axis(L, at))
         return 0;
-    td_tensor *x = lua_isuserdata(L, at) ? tide_to_tensor(L, at) : NULL;
+    td_tensor *x = lua_isuserdata(L, at) ? tide_to_shape(L, at) : NULL;
     return x && x->dtype == TD_BOOL ? x->ndim : 1;
 }
 
@@ -301,7 +306,7 @@ static void read_table_element(cursor *c, int at) {
         step_new_axis(c);
         return;
     }
-    if (!lua_isuserdata(L, at) || !tide_to_tensor(L, at))
+    if (!lua_isuserdata(L, at) || !tide_to_shape(L, at))
         tide_error(L,
                    "index: a number, a range {first, last}, a string, a mask or an index tensor "
                    "expected, got %s",
@@ -342,7 +347,11 @@ static void read_table(cursor *c, int table) {
 
 static void read_key(cursor *c, lua_State *L) {
     luaL_checkstack(L, 8, "index");
-    *c = (cursor){.L = L, .x = tide_hold_tensor(L, 1, "index")};
+    *c = (cursor){.L = L, .x = tide_check_shape(L, 1, "index"), .held = 1};
+    if (((const tide_handle *)lua_touserdata(L, 1))->tensor) {
+        c->x = tide_hold_tensor(L, 1, "index");
+        c->held = lua_gettop(L);
+    }
     c->total = c->x->ndim;
     if (lua_type(L, 2) == LUA_TTABLE) {
         read_table(c, 2);
@@ -365,14 +374,15 @@ static bool asked_by_ipairs(lua_State *L) {
 /* x[i]: the call that loops make. */
 static int read_one(lua_State *L, lua_Integer i) {
     tide_handle *handle = tide_push_handle(L);
-    td_tensor *x = tide_check_tensor(L, 1, "index");
+    td_tensor *x = tide_check_shape(L, 1, "index");
     if (x->ndim == 0)
         return tide_error(L, "index: too many indices (1) for a tensor of 0 dims");
     if (i == 0)
         return tide_error(L, "index 0: indices count from 1 (PyTorch's 0 is 1)");
     if (TD_UNLIKELY(i == x->sizes[0] + 1 && asked_by_ipairs(L)))
         return 0;
-    if (TD_UNLIKELY(TD_APPLY(&handle->tensor, select, TD_T(x), TD_I(0), TD_I(i > 0 ? i - 1 : i))))
+    const td_value args[] = {TD_T(x), TD_I(0), TD_I(i > 0 ? i - 1 : i)};
+    if (TD_UNLIKELY(tide_op_apply(L, TD_OP(select), handle, 3, args)))
         return fail(L);
     return 1;
 }
@@ -445,8 +455,11 @@ static void read_list(lua_State *L) {
 
 int tide_index_write(lua_State *L) {
     cursor c;
+    tide_settle(L, TIDE_STATE(L));
     read_list(L);
     read_key(&c, L);
+    tide_settle(L, TIDE_STATE(L)); /* the steps, too */
+    c.x = tide_check_tensor(L, c.at ? c.at : c.held, "index");
     luaL_checkstack(L, 8, "index");
     td_tensor *value = without_leading(L, value_tensor(L, c.x), c.advanced ? 0 : c.x->ndim);
     td_status status = c.advanced ? td_index_put(c.x, indices(&c), value, false)

@@ -36,8 +36,9 @@ static void push_transposed(lua_State *L, td_tensor *x) {
     for (int d = 0; d < x->ndim; d++)
         dims[d] = x->ndim - 1 - d;
     tide_handle *handle = tide_push_handle(L);
-    x = tide_check_tensor(L, 1, "T"); /* the handle may have run a finalizer */
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, permute, TD_T(x), TD_INTS(x->ndim, dims)));
+    x = tide_check_shape(L, 1, "T"); /* the handle may have run a finalizer */
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(permute), handle, 2,
+                                (td_value[]){TD_T(x), TD_INTS(x->ndim, dims)}));
 }
 
 /* The tensor at stack index 1 by an operator of it, made anew. */
@@ -45,10 +46,10 @@ static void push_result(lua_State *L, const char *field, const td_op *op, int na
                         const td_value *more) {
     td_value args[3];
     tide_handle *handle = tide_push_handle(L);
-    args[0] = TD_T(tide_check_tensor(L, 1, field)); /* the handle may have run a finalizer */
+    args[0] = TD_T(tide_check_shape(L, 1, field)); /* the handle may have run a finalizer */
     for (int k = 1; k < nargs; k++)
         args[k] = more[k - 1];
-    TIDE_CHECK(L, td_op_apply(op, &handle->tensor, nargs, args));
+    TIDE_CHECK(L, tide_op_apply(L, op, handle, nargs, args));
 }
 
 /* Of a number the number; mH is mT, and H of one matrix T, since there are no complex numbers. */
@@ -103,7 +104,7 @@ static void get_dtype(lua_State *L, td_tensor *x) {
     tide_push_dtype_of(L, x);
 }
 static void get_device(lua_State *L, td_tensor *x) {
-    lua_pushstring(L, td_device_name(td_tensor_device(x)));
+    lua_pushstring(L, td_device_name(td_device_real(td_tensor_device(x))));
 }
 static void get_grad(lua_State *L, td_tensor *x) {
     td_tensor *grad = td_get_grad(x);
@@ -165,30 +166,31 @@ static void get_indices(lua_State *L, td_tensor *x) {
 typedef struct field {
     const char *name;
     void (*push)(lua_State *L, td_tensor *x);
+    bool elements; /* it may look at elements or history: a stand-in will not do */
 } field;
 
 static const field fields[] = {
-    {"shape", get_shape},
-    {"dtype", get_dtype},
-    {"grad", get_grad},
-    {"device", get_device},
-    {"requires_grad", get_requires_grad},
-    {"is_leaf", get_is_leaf},
-    {"grad_fn", tide_push_grad_fn},
-    {"ndim", get_ndim},
-    {"T", push_transposed},
-    {"H", get_adjoint},
-    {"mT", get_matrix_transposed},
-    {"mH", get_matrix_adjoint},
-    {"data", get_data},
-    {"nbytes", get_nbytes},
-    {"itemsize", get_itemsize},
-    {"layout", get_layout},
-    {"is_sparse", get_is_sparse},
-    {"is_quantized", get_is_quantized},
-    {"_version", get_version},
-    {"values", get_values},
-    {"indices", get_indices},
+    {"shape", get_shape, false},
+    {"dtype", get_dtype, false},
+    {"grad", get_grad, true},
+    {"device", get_device, false},
+    {"requires_grad", get_requires_grad, false},
+    {"is_leaf", get_is_leaf, true},
+    {"grad_fn", tide_push_grad_fn, true},
+    {"ndim", get_ndim, false},
+    {"T", push_transposed, false},
+    {"H", get_adjoint, false},
+    {"mT", get_matrix_transposed, false},
+    {"mH", get_matrix_adjoint, false},
+    {"data", get_data, false},
+    {"nbytes", get_nbytes, false},
+    {"itemsize", get_itemsize, false},
+    {"layout", get_layout, false},
+    {"is_sparse", get_is_sparse, false},
+    {"is_quantized", get_is_quantized, false},
+    {"_version", get_version, true},
+    {"values", get_values, false},
+    {"indices", get_indices, false},
 };
 
 /* The name of the function that asks for a field of the tensor at 1, where that is its `self`. */
@@ -237,7 +239,8 @@ static int tensor_index(lua_State *L) {
         return 1;
     if (TD_LIKELY(type == LUA_TLIGHTUSERDATA)) {
         const field *f = lua_touserdata(L, -1);
-        f->push(L, tide_check_tensor(L, 1, f->name));
+        f->push(L,
+                f->elements ? tide_check_tensor(L, 1, f->name) : tide_check_shape(L, 1, f->name));
         return 1;
     }
     const char *name = lua_tostring(L, 2);
@@ -273,7 +276,7 @@ static int tensor_newindex(lua_State *L) {
 
 static int tensor_len(lua_State *L) {
     tide_escapes(L, 1, "#", TIDE_ESCAPE_SIZES);
-    td_tensor *x = tide_check_tensor(L, 1, "#");
+    td_tensor *x = tide_check_shape(L, 1, "#");
     if (x->ndim == 0)
         return tide_error(L, "#: a 0-dim tensor has no length");
     lua_pushinteger(L, x->sizes[0]);
@@ -282,7 +285,7 @@ static int tensor_len(lua_State *L) {
 
 static int tensor_tostring(lua_State *L) {
     tide_handle *handle = lua_touserdata(L, 1);
-    if (tide_is_handle(handle) && !handle->tensor) {
+    if (tide_is_handle(handle) && !handle->tensor && !handle->pending) {
         lua_pushliteral(L, "tensor (closed)");
         return 1;
     }
@@ -391,6 +394,16 @@ static td_tensor *read_method(lua_State *L, tide_frame *f) {
     return f->args[0].tensor;
 }
 
+/* The same for methods that read no elements. */
+static td_tensor *read_shape(lua_State *L, tide_frame *f) {
+    const tide_handle *handle = lua_touserdata(L, 1);
+    if (TD_LIKELY(lua_gettop(L) == 1 && tide_is_handle(handle) && handle->tensor))
+        return read_method(L, f);
+    tide_read_shape_call(L, f);
+    tide_load_tensors(L, f);
+    return f->args[0].tensor;
+}
+
 static int tensor_item(lua_State *L) {
     unsigned char bytes[16];
     char text[80];
@@ -459,32 +472,32 @@ static int push_of_dims(lua_State *L, const tide_frame *f, const td_tensor *x,
 static int tensor_size(lua_State *L) {
     tide_frame f;
     tide_escapes(L, 1, "size", TIDE_ESCAPE_SIZES);
-    const td_tensor *x = read_method(L, &f);
+    const td_tensor *x = read_shape(L, &f);
     return push_of_dims(L, &f, x, x->sizes);
 }
 
 static int tensor_stride(lua_State *L) {
     tide_frame f;
-    const td_tensor *x = check_strided(L, read_method(L, &f), "stride");
+    const td_tensor *x = check_strided(L, read_shape(L, &f), "stride");
     return push_of_dims(L, &f, x, x->strides);
 }
 
 static int tensor_dim(lua_State *L) {
     tide_frame f;
-    lua_pushinteger(L, read_method(L, &f)->ndim);
+    lua_pushinteger(L, read_shape(L, &f)->ndim);
     return 1;
 }
 
 static int tensor_numel(lua_State *L) {
     tide_frame f;
     tide_escapes(L, 1, "numel", TIDE_ESCAPE_SIZES);
-    lua_pushinteger(L, read_method(L, &f)->numel);
+    lua_pushinteger(L, read_shape(L, &f)->numel);
     return 1;
 }
 
 static int tensor_element_size(lua_State *L) {
     tide_frame f;
-    lua_pushinteger(L, (lua_Integer)td_tensor_itemsize(read_method(L, &f)));
+    lua_pushinteger(L, (lua_Integer)td_tensor_itemsize(read_shape(L, &f)));
     return 1;
 }
 
@@ -493,7 +506,7 @@ static int tensor_is_contiguous(lua_State *L) {
                                         [TD_CHANNELS_LAST] = "channels_last",
                                         [TD_CHANNELS_LAST_3D] = "channels_last_3d"};
     tide_frame f;
-    const td_tensor *x = read_method(L, &f);
+    const td_tensor *x = read_shape(L, &f);
     for (int k = 0; k < 3; k++)
         if (!strcmp(f.args[1].string, names[k]))
             lua_pushboolean(L, x->layout == TD_STRIDED && td_tensor_is_in_format(x, (td_format)k));
@@ -510,7 +523,7 @@ static int tensor_storage_offset(lua_State *L) {
 
 static int tensor_is_floating_point(lua_State *L) {
     tide_frame f;
-    lua_pushboolean(L, td_dtype_is_float((td_dtype)read_method(L, &f)->dtype));
+    lua_pushboolean(L, td_dtype_is_float((td_dtype)read_shape(L, &f)->dtype));
     return 1;
 }
 
@@ -582,7 +595,8 @@ static int convert_to(lua_State *L, tide_frame *f, td_value dtype, td_value devi
                       td_value format) {
     tide_handle *handle = tide_push_handle(L);
     tide_load_tensors(L, f);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, f->args[0], dtype, device, TD_B(false), format));
+    const td_value args[] = {f->args[0], dtype, device, TD_B(false), format};
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(to), handle, 5, args));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
@@ -590,28 +604,29 @@ static int convert_to(lua_State *L, tide_frame *f, td_value dtype, td_value devi
 /* x:float() and the like, named as a dtype or its alias. */
 static int tensor_convert(lua_State *L) {
     tide_frame f;
-    tide_read_call(L, &f);
+    tide_read_shape_call(L, &f);
     return convert_to(L, &f, TD_DTYPE(td_dtype_find(f.name)), TD_NIL, f.args[1]);
 }
 
 static int tensor_type_as(lua_State *L) {
     tide_frame f;
-    tide_read_call(L, &f);
-    const td_tensor *other = tide_check_tensor(L, f.at[1], "type_as");
-    return convert_to(L, &f, TD_DTYPE((td_dtype)other->dtype), TD_DEVICE(td_tensor_device(other)),
+    tide_read_shape_call(L, &f);
+    const td_tensor *other = tide_check_shape(L, f.at[1], "type_as");
+    td_device device = td_device_real(td_tensor_device(other));
+    return convert_to(L, &f, TD_DTYPE((td_dtype)other->dtype), TD_DEVICE(device),
                       TD_STRING("preserve"));
 }
 
 static int tensor_cpu(lua_State *L) {
     tide_frame f;
-    tide_read_call(L, &f);
+    tide_read_shape_call(L, &f);
     return convert_to(L, &f, TD_NIL, TD_DEVICE(TD_DEVICE_CPU), TD_STRING("preserve"));
 }
 
 static int tensor_cuda(lua_State *L) {
     tide_frame f;
     td_device device;
-    tide_read_call(L, &f);
+    tide_read_shape_call(L, &f);
     if (td_device_parse("cuda", &device))
         return tide_error(L, "cuda: %s", td_error_message());
     return convert_to(L, &f, TD_NIL, TD_DEVICE(device), TD_STRING("preserve"));
@@ -620,10 +635,11 @@ static int tensor_cuda(lua_State *L) {
 /* The tensor comes first in PyTorch's method, the condition in the function. */
 static int tensor_where(lua_State *L) {
     tide_frame f;
-    tide_read_call(L, &f);
+    tide_read_shape_call(L, &f);
     tide_handle *handle = tide_push_handle(L);
     tide_load_tensors(L, &f);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, where, f.args[1], f.args[0], f.args[2]));
+    const td_value args[] = {f.args[1], f.args[0], f.args[2]};
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(where), handle, 3, args));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
@@ -718,14 +734,16 @@ static const struct {
 /* Lua calls these with the operand twice. */
 static int tensor_unm(lua_State *L) {
     tide_handle *handle = tide_push_handle(L);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, neg, TD_T(tide_check_tensor(L, 1, "-"))));
+    const td_value x = TD_T(tide_check_shape(L, 1, "-"));
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(neg), handle, 1, &x));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
 
 static int tensor_bnot(lua_State *L) {
     tide_handle *handle = tide_push_handle(L);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, bitwise_not, TD_T(tide_check_tensor(L, 1, "~"))));
+    const td_value x = TD_T(tide_check_shape(L, 1, "~"));
+    TIDE_CHECK(L, tide_op_apply(L, TD_OP(bitwise_not), handle, 1, &x));
     return 1;
 }
 

@@ -53,6 +53,7 @@ local makers = {
     Group = function() return tide.distributed._classes.Group end,
     DistributedDataParallel = function() return tide._require "distributed.data_parallel" end,
     Work = function() return tide.distributed._classes.Work end,
+    CompiledFunction = function() return tide.compile(function(x) return x + 1 end) end,
     ScriptFunction = function() return tide.jit.trace(function(x) return x + 1 end, tide.ones(1), { check = false }) end,
 }
 local made = {}

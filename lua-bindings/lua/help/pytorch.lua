@@ -169,7 +169,7 @@ local ABSENT = {
     { "models of ONNX are read and run by tide.onnx.load, and written by tide.onnx.export", [[onnx onnx.*]] },
     { "a scripted function is kept by f:save(path), and read by tide.jit.load(path)", [[jit.save jit.ScriptFunction.save jit.ScriptModule.save]] },
     { "tide.distributed.DistributedDataParallel(module)", [[nn.parallel.DistributedDataParallel DistributedDataParallel]] },
-    { "functions become graphs by tide.jit: trace, script, save and load", [[jit jit.* compile compiler compiler.* export export.* fx fx.*
+    { "functions become graphs by tide.jit: trace, script, save and load", [[jit jit.* compiler compiler.* export export.* fx fx.*
         *Script* TracingState fork wait futures futures.* Future import_ir_module* parse_ir parse_schema parse_type_comment classes ops CompilationUnit LiteScriptModule
         merge_type_from_type_comment unify_type_list package package.* ExecutionPlan Graph GraphExecutorState FileCheck ThroughputBenchmark throughput_benchmark StaticModule freeze AliasDb Block Code Node Use
         Gradient ArgumentSpec CompleteArgumentSpec CallStack ErrorReport FunctionSchema Argument IODescriptor JITException OperatorInfo Capsule ConcreteModuleType* DeepCopyMemoTable *StorageContext

@@ -212,6 +212,22 @@ t.test("calls_of_script_functions_within_a_trace_become_part_of_it", function()
     t.eq(f(f64 { 4 }):item(), 9.0)
 end)
 
+t.test("backward_minds_no_writes_to_what_it_does_not_read", function()
+    local f = jit.trace(function(x, y) return x:tanh(), y * x end, { tide.ones(2), tide.ones(2) }, { check = false })
+    local x, y = tide.ones(2, { requires_grad = true }), tide.ones(2, { requires_grad = true })
+    for _ = 1, 2 do
+        local a, b = f(x, y)
+        tide.no_grad(function() a:mul_(2) end) -- which the gradient of tanh reads
+        b:sum():backward()
+    end
+    t.eq({ x.grad:tolist(), y.grad:tolist() }, { { 2, 2 }, { 2, 2 } })
+    t.error_has(function()
+        local a = f(x, y)
+        tide.no_grad(function() a:mul_(2) end)
+        a:sum():backward()
+    end, "changed in place")
+end)
+
 t.test("wrong_calls_are_one_line", function()
     local f = jit.trace(function(x, y) return x:matmul(y) end, { tide.ones(2, 3), tide.ones(3, 2) }, { name = "product" })
     local function fails(want, fn, ...)
