@@ -433,7 +433,9 @@ td_status td_gradient_new(td_script *s, const td_value *inputs, td_gradient **ou
         TD_TRY(no_memory());
     TD_TRY(check_kinds(block));
     TD_TRY(copy_inputs(d, inputs));
-    td_joint_request request = {.script = s, .inputs = inputs, .wanted = d->wanted, .nends = -1};
+    /* Of stand-ins that share no memory, as wherever it is derived again: what is saved of one
+     * input is known by its elements, and must not be taken for another. */
+    td_joint_request request = {.script = s, .inputs = d->inputs, .wanted = d->wanted, .nends = -1};
     TD_TRY(td_joint_record(&request, &joint));
     TD_TRY(check_shared(&joint, inputs));
     if (!joint.nends)
