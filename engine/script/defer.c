@@ -278,16 +278,6 @@ static td_path_end *choose(td_deferral *d, int n, const int *held) {
     return e->failed ? NULL : e;
 }
 
-/* Do inputs of a graph whose gradient is derived look into one memory? Then what backward reads of
- * one may be kept as the other. */
-static bool shares_inputs(const td_deferral *d, const td_plan_part *p) {
-    for (int k = 1; k < p->ninputs && td_is_recording(); k++)
-        for (int j = 0; j < k; j++)
-            if (tensor_of(d, &p->inputs[j])->storage == tensor_of(d, &p->inputs[k])->storage)
-                return true;
-    return false;
-}
-
 static td_status run_graph(td_deferral *d, const td_plan_part *p) {
     td_value *inputs = td_malloc(sizeof *inputs * (size_t)(p->ninputs + p->noutputs + 1));
     if (!inputs)
@@ -312,11 +302,9 @@ static void fill_idle(td_deferral *d, td_path_step *const *steps) {
     }
 }
 
-static td_status run_plan(td_deferral *d, td_plan *plan, td_path_step *const *steps) {
+static td_status run_plan(td_deferral *d, const td_plan *plan, td_path_step *const *steps) {
     td_status status = TD_OK;
-    for (td_plan_part *p = plan->first; p && status == TD_OK; p = p->next) {
-        p->calls |= !p->ran && shares_inputs(d, p);
-        p->ran = true;
+    for (const td_plan_part *p = plan->first; p && status == TD_OK; p = p->next) {
         if (!p->calls)
             status = run_graph(d, p);
         for (int k = 0; k < p->nsteps && p->calls && status == TD_OK; k++)

@@ -218,7 +218,7 @@ static void add_call(td_trace *t, const td_path_step *s) {
 static td_status make_graph(td_path_step *s, const td_plan_part *part, td_path_step **steps,
                             td_tensor **outputs, td_ir_graph **out) {
     td_trace *t;
-    td_status status = td_trace_new(NULL, NULL, &t);
+    td_status status = td_trace_new(NULL, NULL, NULL, &t);
     if (status)
         return status;
     td_ir_graph *g = td_trace_graph(t);

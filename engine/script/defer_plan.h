@@ -19,9 +19,8 @@ typedef struct td_plan_part {
     int ninputs, noutputs;
     td_path_operand *inputs; /* what it reads of other parts and of the path's inputs */
     int *outputs;            /* the path's results that it gives */
-    bool calls; /* its steps are called: too few for a graph, or inputs that share memory */
-    bool ran;
-    td_scripted *graph; /* made when it first runs; NULL before, and with `calls` */
+    bool calls;              /* too little for a graph: its steps are called */
+    td_scripted *graph;      /* made when it first runs; NULL before, and with `calls` */
 } td_plan_part;
 
 typedef struct td_plan {

@@ -619,7 +619,9 @@ static td_status derive_new(td_gradient *d, const td_value *inputs) {
         status = check_lists(td_script_graph(d->whole));
     if (status == TD_OK)
         status = copy_inputs(d, inputs);
-    request.inputs = inputs;
+    /* Of stand-ins that share no memory, as wherever it is derived again: what is saved of one
+     * input is known by its elements, and must not be taken for another. */
+    request.inputs = d->inputs;
     if (status == TD_OK)
         status = td_joint_record(&request, &joint);
     if (status == TD_OK)

@@ -212,6 +212,17 @@ t.test("calls_of_script_functions_within_a_trace_become_part_of_it", function()
     t.eq(f(f64 { 4 }):item(), 9.0)
 end)
 
+t.test("inputs_that_share_memory_have_gradients_of_their_own", function()
+    local x = tide.ones(2, 2, { requires_grad = true })
+    local function inputs() return x * 1, x, x:detach() end
+    local f = jit.trace(function(a, b, c) return (a - b):tanh(), c * a end, { inputs() }, { check = false })
+    for _ = 1, 3 do
+        local _, product = f(inputs())
+        product:sum():backward()
+    end
+    t.eq(x.grad:tolist(), { { 3, 3 }, { 3, 3 } })
+end)
+
 t.test("backward_minds_no_writes_to_what_it_does_not_read", function()
     local f = jit.trace(function(x, y) return x:tanh(), y * x end, { tide.ones(2), tide.ones(2) }, { check = false })
     local x, y = tide.ones(2, { requires_grad = true }), tide.ones(2, { requires_grad = true })
