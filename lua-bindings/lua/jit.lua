@@ -89,7 +89,7 @@ jit.emit_c = declare("emit_c(any f, " .. EMIT_OPTIONS,
     .. "function is `td_status NAME(const td_value *inputs, td_value *outputs)`, whose contract is at the head; `main`, a list of inputs "
     .. "(of several functions one list for each; true: made up, where the graph knows their shapes), adds a main that calls it and prints "
     .. "a digest of each result. Refused in one line, "
-    .. "with the place: calls of Lua functions, forks, prints of tensors, constants that are sparse or quantized.",
+    .. "with the place: calls of Lua functions, forks, modes, dicts, prints of tensors, constants that are sparse or quantized.",
     function(f, path, name, main)
         local list = type(f) == "table" and f or { f }
         for k, one in ipairs(list) do

@@ -407,6 +407,18 @@ CONTROL["prim::If"] = function(self, node)
     end
 end
 
+-- What a model runs is not recorded, so modes of recording change nothing.
+CONTROL["prim::With"] = function(self, node)
+    if node.mode.name == "autocast" then
+        wrong("autocast within a function: trace it, so that its casts are calls")
+    end
+    self:write_block(node.blocks[1])
+    for k, output in ipairs(node.outputs) do
+        self.values[output.name] = self:value(node.blocks[1].outputs[k])
+        self.made[output.name] = self.made[node.blocks[1].outputs[k]]
+    end
+end
+
 CONTROL["prim::Loop"] = function(self, node)
     local inputs, block = {}, node.blocks[1]
     for k, name in ipairs(node.inputs) do

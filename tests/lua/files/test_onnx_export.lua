@@ -119,6 +119,10 @@ t.test("what_is_worked_out_from_sizes_branches_and_loops", function()
         print("never written")
         return tide.stack(list, 1)
     end), { x })
+    written(tide.jit.script(function(a)
+        local _ <close> = tide.no_grad()
+        return a * 2
+    end), { x })
     local branch = tide.jit.script(function(a)
         local r = a
         if a:sum():item() > 0 then
