@@ -253,7 +253,7 @@ static bool take_tensor_parts(parser *p, td_ir_type *type, int64_t sizes[TD_MAX_
             return false;
     }
     type->sizes = type->n > 0 ? sizes : NULL;
-    type->strides = nstrides == type->n && type->n > 0 ? strides : NULL;
+    type->strides = nstrides == type->n ? strides : NULL;
     if (nstrides >= 0 && nstrides != type->n)
         return fail(p, "%d strides of %d dims", nstrides, type->n);
     return true;

@@ -8,7 +8,7 @@
 
 bool td_ir_type_is_whole(const td_ir_type *type) {
     if (type->kind != TD_IR_TENSOR || type->dtype == TD_DTYPE_NONE || !type->placed ||
-        type->n < 0 || type->n > TD_MAX_DIMS || (type->n && (!type->strides || !type->sizes)))
+        type->n < 0 || type->n > TD_MAX_DIMS || !type->strides || (type->n && !type->sizes))
         return false;
     for (int d = 0; d < type->n; d++)
         if (type->sizes[d] == TD_IR_UNKNOWN || type->strides[d] == TD_IR_UNKNOWN)

@@ -532,8 +532,8 @@ local function only_written(self)
     local reads, list = {}, {}
     for _, line in ipairs(self.lines) do
         local read_there = string.gsub(string.gsub(line, '"[^"]*"', ""), "^%s*[%a_][%w_]* = ", "")
-        for word in string.gmatch(read_there, "[%a_][%w_]*") do
-            reads[word] = true
+        for before, word in string.gmatch(" " .. read_there, "([^%w_])([%a_][%w_]*)") do
+            reads[word] = reads[word] or before ~= "." -- no field of that name
         end
     end
     for _, ref in ipairs(self.variables) do

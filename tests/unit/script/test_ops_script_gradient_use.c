@@ -766,7 +766,7 @@ TEST(several_threads_meet_new_sizes) {
     pthread_t threads[4];
     td_gradients *all = NULL;
     td_script *s = script_of(tanh_text);
-    REQUIRE(s != NULL && td_gradients_new(s, &all) == TD_OK);
+    REQUIRE(s != NULL && td_gradients_new(s, "g", &all) == TD_OK);
     for (int k = 0; k < 4; k++)
         REQUIRE(pthread_create(&threads[k], NULL, run_sizes, all) == 0);
     for (int k = 0; k < 4; k++)
