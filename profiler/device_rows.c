@@ -118,13 +118,16 @@ static bool find_rows(rows *r) {
     return true;
 }
 
-/* "cuda:0 stream 3", and of further rows of a stream which. */
+/* "cuda:0 stream 3", "transfers", and of further rows of a stream which. */
 static void name_row(const rows *r, int row, char *text, size_t size) {
     td_stream s = r->of[row];
     int turn = 1;
     for (int k = row; k > 0 && stream_number(r->of[k - 1]) == stream_number(s); k--)
         turn++;
-    int used = snprintf(text, size, "%s stream %d", td_device_name(s.device), s.id);
+    int used = s.device.type != TD_CPU
+                   ? snprintf(text, size, "%s stream %d", td_device_name(s.device), s.id)
+               : s.id ? snprintf(text, size, "transfers of group %d", s.id)
+                      : snprintf(text, size, "transfers");
     if (turn > 1)
         snprintf(text + used, size - (size_t)used, " (%d)", turn);
 }
@@ -200,10 +203,12 @@ static void find_lanes(rows *r) {
 static tide_event event_of(const rows *r, const placed *p) {
     static const uint8_t kinds[] = {[TD_ACTIVITY_KERNEL] = TD_EVENT_ACTIVITY,
                                     [TD_ACTIVITY_COPY] = TIDE_EVENT_TRANSFER,
-                                    [TD_ACTIVITY_SET] = TIDE_EVENT_SET};
+                                    [TD_ACTIVITY_SET] = TIDE_EVENT_SET,
+                                    [TD_ACTIVITY_COLLECTIVE] = TIDE_EVENT_COLLECTIVE};
     int64_t launcher = launcher_of(r, p->of);
     return (tide_event){.name = p->of->name,
                         .launcher = launcher + 1,
+                        .correlation = (int64_t)p->of->number,
                         .bytes = p->of->bytes,
                         .start_ns = p->start,
                         .end_ns = p->end,

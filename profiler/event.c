@@ -9,14 +9,24 @@ enum { WORDS = 2048 };
 
 const char *tide_event_kind_name(int kind) {
     static const char *const names[TIDE_EVENT_KINDS] = {
-        [TD_EVENT_OP] = "operator",           [TD_EVENT_KERNEL] = "kernel",
-        [TD_EVENT_BACKWARD] = "backward",     [TD_EVENT_RANGE] = "range",
-        [TD_EVENT_ALLOC] = "memory",          [TD_EVENT_ACTIVITY] = "device",
-        [TIDE_EVENT_STEP] = "step",           [TIDE_EVENT_FUNCTION] = "function",
-        [TIDE_EVENT_OPTIMIZER] = "optimizer", [TIDE_EVENT_DATA] = "data",
-        [TIDE_EVENT_COPY] = "copy",           [TIDE_EVENT_COLLECT] = "collector",
-        [TIDE_EVENT_RUNTIME] = "runtime",     [TIDE_EVENT_TRANSFER] = "transfer",
-        [TIDE_EVENT_SET] = "memset",          [TD_EVENT_LOAD] = "loading",
+        [TD_EVENT_OP] = "operator",
+        [TD_EVENT_KERNEL] = "kernel",
+        [TD_EVENT_BACKWARD] = "backward",
+        [TD_EVENT_RANGE] = "range",
+        [TD_EVENT_ALLOC] = "memory",
+        [TD_EVENT_ACTIVITY] = "device",
+        [TIDE_EVENT_STEP] = "step",
+        [TIDE_EVENT_FUNCTION] = "function",
+        [TIDE_EVENT_OPTIMIZER] = "optimizer",
+        [TIDE_EVENT_DATA] = "data",
+        [TIDE_EVENT_COPY] = "copy",
+        [TIDE_EVENT_COLLECT] = "collector",
+        [TIDE_EVENT_RUNTIME] = "runtime",
+        [TIDE_EVENT_TRANSFER] = "transfer",
+        [TIDE_EVENT_SET] = "memset",
+        [TD_EVENT_LOAD] = "loading",
+        [TIDE_EVENT_COLLECTIVE] = "collective",
+        [TIDE_EVENT_WAIT] = "wait",
     };
     return names[kind];
 }
