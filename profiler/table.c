@@ -353,7 +353,7 @@ static void write_row(FILE *out, const tide_row *row, const columns *c) {
     td_number_print(share, sizeof share, unshared ? "      -" : "%5.1f %%",
                     all_ns ? 100.0 * (double)row->self_ns / (double)all_ns : 0);
     fit(row->name, WIDEST_NAME, name, sizeof name);
-    fprintf(out, "%-*s  %-9s  %*s  %s  %*s  %8lld  %*s", bytes_for(name, c->name), name,
+    fprintf(out, "%-*s  %-10s  %*s  %s  %*s  %8lld  %*s", bytes_for(name, c->name), name,
             tide_event_kind_name(row->kind), bytes_for(self, 8), self, share, bytes_for(total, 8),
             total, (long long)row->calls, bytes_for(mean, 8), mean);
     write_extras(out, row, c);
@@ -361,7 +361,7 @@ static void write_row(FILE *out, const tide_row *row, const columns *c) {
 }
 
 static void write_heading(FILE *out, const columns *c) {
-    fprintf(out, "%-*s  %-9s  %8s  %7s  %8s  %8s  %8s", c->name, "name", "kind", "self", "share",
+    fprintf(out, "%-*s  %-10s  %8s  %7s  %8s  %8s  %8s", c->name, "name", "kind", "self", "share",
             "total", "calls", "mean");
     if (c->device)
         fprintf(out, "  %8s  %9s", "device", "dev.total");

@@ -77,6 +77,22 @@ if size > 1 then
 end
 assert(tostring(profile):find("barrier +collective"))
 
+-- Of more than may be kept the newest stay.
+local many = tide.profiler.profile { function()
+    for k = 1, 700 do
+        dist.all_reduce(tide.ones(k))
+    end
+end, max_events = 300, kernels = true }
+local kept = {}
+for _, e in ipairs(many:events()) do
+    kept[#kept + 1] = e.kind == "collective" and e or nil
+end
+table.sort(kept, function(a, b) return a.number < b.number end)
+assert(#kept > 0 and #kept <= 300 and kept[#kept].bytes == 2800, "the last transfer is kept")
+for k = 2, #kept do
+    assert(kept[k].number == kept[k - 1].number + 1, "and those before it")
+end
+
 -- ---- the report ----
 
 local report = dist.communication(profile)
