@@ -5,7 +5,9 @@ import glob
 import json
 import os
 import re
+import shutil
 import unittest
+import unittest.mock
 
 import harness  # installs the kernel before Jupyter looks for kernelspecs
 
@@ -133,8 +135,13 @@ class Notebooks(unittest.TestCase):
         self.assertEqual(printed(cells["broken"]), "1434 samples, skipped: 3\n")
 
     def test_many_devices(self):
-        cells = self.cells("many_devices.ipynb")
-        if printed(cells["run"]).startswith("no job can run here: it needs an MPI"):
+        leaks = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"  # Open MPI never frees what its components hold
+        with unittest.mock.patch.dict(os.environ, {"ASAN_OPTIONS": leaks.lstrip(":")}):
+            cells = self.cells("many_devices.ipynb")
+        engines = [mpi for mpi in ("openmpi", "mpich")
+                   if shutil.which(f"mpirun.{mpi}") and os.path.exists(os.path.join(os.environ["TIDE_BUILD"], f"libtide_mpi_{mpi}.so"))]
+        if not engines:
+            self.assertIn("no job can run here: it needs an MPI", printed(cells["run"]))
             for name in ("train", "timeline", "compress", "kill"):
                 self.assertIn("no job can run here", printed(cells[name]))
             return
