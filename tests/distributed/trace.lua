@@ -136,6 +136,7 @@ local barriers = 0
 for _, e in ipairs(loaded) do
     if e.kind == "collective" and e.name == "barrier" then
         barriers = barriers + 1
+        assert(e.number == found.barrier[1].number and e.group == 0 and e.bytes == 0, "a trace that is read has the numbers")
         last_start, first_end = math.max(last_start, e.start_us), math.min(first_end, e.start_us + e.duration_us)
     end
 end
