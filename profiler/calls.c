@@ -211,7 +211,7 @@ static bool add_event(finder *f, int64_t k) {
         add_backward(f, e, k, around);
         return true;
     }
-    if (e->kind == TD_EVENT_ALLOC || e->kind == TD_EVENT_LOAD || tide_is_device_kind(e->kind) ||
+    if (e->kind == TD_EVENT_ALLOC || e->kind == TD_EVENT_LOAD || tide_is_apart_kind(e->kind) ||
         around != NOWHERE)
         return true;
     if (!add_span(f, e, f->span[k]))
@@ -227,7 +227,7 @@ static void add_pauses(finder *f) {
     int64_t last = -1, end = 0;
     for (int64_t k = 0; k < r->count; k++) {
         const tide_event *e = &r->events[k];
-        if (e->kind == TD_EVENT_ALLOC || e->kind == TD_EVENT_LOAD || tide_is_device_kind(e->kind) ||
+        if (e->kind == TD_EVENT_ALLOC || e->kind == TD_EVENT_LOAD || tide_is_apart_kind(e->kind) ||
             (e->parent >= 0 && f->place[e->parent] != NOWHERE))
             continue;
         int64_t pause = moment(f, e, e->start_ns) - end;

@@ -29,6 +29,8 @@ static const char *const categories[TIDE_EVENT_KINDS] = {
     [TIDE_EVENT_TRANSFER] = "gpu_memcpy",
     [TIDE_EVENT_SET] = "gpu_memset",
     [TIDE_EVENT_COMPILE] = "compile",
+    [TIDE_EVENT_COLLECTIVE] = "collective",
+    [TIDE_EVENT_WAIT] = "wait",
 };
 
 const char *tide_event_category(int kind) {
@@ -37,6 +39,10 @@ const char *tide_event_category(int kind) {
 
 static void write_us(FILE *f, int64_t ns) {
     fprintf(f, "%lld.%03lld", (long long)(ns / 1000), (long long)(ns % 1000));
+}
+
+static void write_moment(FILE *f, const tide_trace_process *p, int64_t ns) {
+    write_us(f, ns + p->shift_ns);
 }
 
 static void write_inputs(FILE *f, const tide_event *e) {
@@ -59,34 +65,45 @@ static void write_inputs(FILE *f, const tide_event *e) {
 }
 
 /* What is taken or given back, and how much is in use then: a counter for viewers. */
-static void write_memory(FILE *f, const tide_event *e, int pid) {
+static void write_memory(FILE *f, const tide_event *e, const tide_trace_process *p) {
     fprintf(f,
             ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\","
             "\"pid\":%d,\"tid\":%d,\"ts\":",
-            pid, e->thread);
-    write_us(f, e->start_ns);
+            p->number, e->thread);
+    write_moment(f, p, e->start_ns);
     fprintf(f, ",\"args\":{\"Bytes\":%lld,\"Total Allocated\":%lld}}", (long long)e->bytes,
             (long long)e->total);
-    fprintf(f, ",\n{\"ph\":\"C\",\"name\":\"memory\",\"pid\":%d,\"ts\":", pid);
-    write_us(f, e->start_ns);
+    fprintf(f, ",\n{\"ph\":\"C\",\"name\":\"memory\",\"pid\":%d,\"ts\":", p->number);
+    write_moment(f, p, e->start_ns);
     fprintf(f, ",\"args\":{\"bytes\":%lld}}", (long long)e->total);
 }
 
 /* What joins it with who asked for it: the trace's own number, or the asker's. */
-static int64_t correlation_of(const tide_event *e) {
-    return e->correlation ? e->correlation : e->launcher;
+static int64_t correlation_of(const tide_trace_process *p, const tide_event *e) {
+    return e->correlation ? e->correlation : e->launcher ? p->ids + e->launcher : 0;
+}
+
+/* Ranks call a collective by the same numbers. */
+static void write_collective(FILE *f, const tide_trace_process *p, const tide_event *e) {
+    fprintf(f, ",\"bytes\":%lld", (long long)e->bytes);
+    if (e->correlation)
+        fprintf(f, ",\"group\":%lld,\"number\":%lld", (long long)(e->correlation >> 32),
+                (long long)(e->correlation & UINT32_MAX));
+    if (e->launcher)
+        fprintf(f, ",\"External id\":%lld", (long long)(p->ids + e->launcher));
 }
 
 /* Who asked for it goes by its number ("External id", as in PyTorch's traces), which it bears too.
  */
-static void write_device(FILE *f, const tide_recording *r, const tide_event *e) {
+static void write_device(FILE *f, const tide_trace_process *p, const tide_recording *r,
+                         const tide_event *e) {
     const tide_track *track = r->tracks ? &r->tracks[e->thread - 1] : NULL;
     fprintf(f, ",\"device\":%lld,\"stream\":%lld", track ? (long long)track->process : 0,
             track ? (long long)track->thread : 0);
-    if (correlation_of(e))
-        fprintf(f, ",\"correlation\":%lld", (long long)correlation_of(e));
+    if (correlation_of(p, e))
+        fprintf(f, ",\"correlation\":%lld", (long long)correlation_of(p, e));
     if (e->launcher)
-        fprintf(f, ",\"External id\":%lld", (long long)e->launcher);
+        fprintf(f, ",\"External id\":%lld", (long long)(p->ids + e->launcher));
     if (e->bytes)
         fprintf(f, ",\"bytes\":%lld", (long long)e->bytes);
 }
@@ -102,7 +119,7 @@ static td_status find_askers(const tide_recording *r, askers *list) {
     for (int64_t k = 0; k < r->count; k++) {
         const tide_event *e = &r->events[k];
         list->runtime = list->runtime || (e->kind == TIDE_EVENT_RUNTIME && e->correlation);
-        if (!tide_is_device_kind(e->kind) || !e->launcher)
+        if (!tide_is_apart_kind(e->kind) || !e->launcher)
             continue;
         if (!list->asked && !(list->asked = td_calloc((size_t)r->count, sizeof *list->asked)))
             return td_fail(TD_ENOMEM, "out of memory");
@@ -112,24 +129,27 @@ static td_status find_askers(const tide_recording *r, askers *list) {
 }
 
 /* Where no call of a library says what it launched, who asked for it does. */
-static void write_event(FILE *f, const tide_recording *r, const askers *list, int64_t k, int pid) {
+static void write_event(FILE *f, const tide_recording *r, const askers *list, int64_t k,
+                        const tide_trace_process *p) {
     const tide_event *e = &r->events[k];
     bool asked = list->asked && list->asked[k];
-    int64_t correlation = asked && !list->runtime ? k + 1 : 0;
+    int64_t correlation = asked && !list->runtime ? p->ids + k + 1 : 0;
     if (e->kind == TD_EVENT_ALLOC) {
-        write_memory(f, e, pid);
+        write_memory(f, e, p);
         return;
     }
     fprintf(f, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", categories[e->kind]);
     td_json_print(f, e->name);
-    fprintf(f, ",\"pid\":%d,\"tid\":%d,\"ts\":", pid, e->thread);
-    write_us(f, e->start_ns);
+    fprintf(f, ",\"pid\":%d,\"tid\":%d,\"ts\":", p->number, e->thread);
+    write_moment(f, p, e->start_ns);
     fprintf(f, ",\"dur\":");
     write_us(f, e->end_ns - e->start_ns);
     fprintf(f, ",\"args\":{\"Self us\":");
     write_us(f, e->self_ns);
-    if (tide_is_device_kind(e->kind))
-        write_device(f, r, e);
+    if (e->kind == TIDE_EVENT_COLLECTIVE)
+        write_collective(f, p, e);
+    else if (tide_is_device_kind(e->kind))
+        write_device(f, p, r, e);
     else if (e->kind == TIDE_EVENT_RUNTIME)
         correlation = e->correlation;
     else if (e->sequence && e->kind != TD_EVENT_KERNEL)
@@ -145,7 +165,7 @@ static void write_event(FILE *f, const tide_recording *r, const askers *list, in
     if (e->step)
         fprintf(f, ",\"step\":%d", e->step);
     if (asked)
-        fprintf(f, ",\"External id\":%lld", (long long)k + 1);
+        fprintf(f, ",\"External id\":%lld", (long long)(p->ids + k + 1));
     if (correlation)
         fprintf(f, ",\"correlation\":%lld", (long long)correlation);
     if (e->ninputs)
@@ -194,99 +214,146 @@ static const tide_event *forward_of(const forward_list *list, const tide_event *
 }
 
 static void write_arrow_end(FILE *f, const char *phase, const char *kind, const tide_event *e,
-                            int64_t id, int pid) {
+                            int64_t id, const tide_trace_process *p) {
     fprintf(f,
             ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"name\":\"%s\",\"id\":%lld,\"pid\":%d,"
             "\"tid\":%d%s,\"ts\":",
-            phase, kind, kind, (long long)id, pid, e->thread, *phase == 'f' ? ",\"bp\":\"e\"" : "");
-    write_us(f, e->start_ns);
+            phase, kind, kind, (long long)(p->ids + id), p->number, e->thread,
+            *phase == 'f' ? ",\"bp\":\"e\"" : "");
+    write_moment(f, p, e->start_ns);
     fprintf(f, "}");
 }
 
-static void write_arrows(FILE *f, const tide_recording *r, const forward_list *forward, int pid) {
+static void write_arrows(FILE *f, const tide_recording *r, const forward_list *forward,
+                         const tide_trace_process *p) {
     for (int64_t k = 0; k < r->count && !td_interrupt_requested(); k++) {
         const tide_event *e = &r->events[k];
         const tide_event *from = e->kind == TD_EVENT_BACKWARD ? forward_of(forward, e) : NULL;
         const char *kind = "fwdbwd";
-        if (tide_is_device_kind(e->kind) && e->launcher) {
+        if (tide_is_apart_kind(e->kind) && e->launcher) {
             from = &r->events[e->launcher - 1];
             kind = "ac2g"; /* what PyTorch calls those from the host to a device */
         }
         if (from) {
-            write_arrow_end(f, "s", kind, from, k, pid);
-            write_arrow_end(f, "f", kind, e, k, pid);
+            write_arrow_end(f, "s", kind, from, k, p);
+            write_arrow_end(f, "f", kind, e, k, p);
         }
     }
 }
 
-static void write_names(FILE *f, const tide_recording *r, int pid) {
+static void write_name(FILE *f, const char *what, const tide_trace_process *p, int thread,
+                       const char *key, const char *prefix, const char *name) {
+    char text[256];
+    snprintf(text, sizeof text, "%s%s", prefix, name);
+    fprintf(f, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"args\":{\"%s\":", what,
+            p->number, thread, key);
+    td_json_print(f, text);
+    fprintf(f, "}}");
+}
+
+static void write_names(FILE *f, const tide_recording *r, const tide_trace_process *p) {
     int last = 0;
-    fprintf(f,
-            "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"tid\":0,\"args\":"
-            "{\"name\":\"tide\"}}",
-            pid);
+    write_name(f, "process_name", p, 0, "name", "", p->name);
+    if (*p->note) {
+        fprintf(f, ",\n");
+        write_name(f, "process_labels", p, 0, "labels", "", p->note);
+    }
     for (int64_t k = 0; k < r->count; k++) {
         if (r->events[k].thread <= last)
             continue;
         last = r->events[k].thread;
         char text[32];
         snprintf(text, sizeof text, "thread %d", last);
-        fprintf(f,
-                ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":"
-                "{\"name\":",
-                pid, last);
-        td_json_print(f, r->tracks ? r->tracks[last - 1].name : text);
-        fprintf(f, "}}");
+        fprintf(f, ",\n");
+        write_name(f, "thread_name", p, last, "name", p->rows,
+                   r->tracks ? r->tracks[last - 1].name : text);
     }
 }
 
 /* How often machine code ran, and where it came from: a counter for viewers, at both ends. */
-static void write_code(FILE *f, const tide_recording *r, int pid) {
+static void write_code(FILE *f, const tide_recording *r, const tide_trace_process *p) {
     const td_code_tally *c = &r->code;
     if (!c->runs && !c->compiled && !c->loaded)
         return;
     for (int at_end = 0; at_end < 2; at_end++) {
-        fprintf(f, ",\n{\"ph\":\"C\",\"name\":\"machine code\",\"pid\":%d,\"ts\":", pid);
-        write_us(f, at_end ? r->wall_ns : 0);
+        fprintf(f, ",\n{\"ph\":\"C\",\"name\":\"machine code\",\"pid\":%d,\"ts\":", p->number);
+        write_moment(f, p, at_end ? r->wall_ns : 0);
         fprintf(f, ",\"args\":{\"runs\":%lld,\"compiled\":%lld,\"read from disk\":%lld}}",
                 at_end ? (long long)c->runs : 0, at_end ? (long long)c->compiled : 0,
                 at_end ? (long long)c->loaded : 0);
     }
 }
 
-static void write_trace(FILE *f, const tide_recording *r, const forward_list *forward,
-                        const askers *list) {
-    int pid = (int)getpid();
-    fprintf(f, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-    write_names(f, r, pid);
+/* What is written, and what was found out beforehand. */
+typedef struct trace {
+    const tide_recording *recording;
+    const tide_trace_process *process;
+    forward_list forward;
+    askers askers;
+} trace;
+
+static void trace_clear(trace *t) {
+    td_free(t->askers.asked);
+    td_free(t->forward.ops);
+}
+
+static td_status trace_init(trace *t, const tide_recording *r, const tide_trace_process *p) {
+    *t = (trace){.recording = r, .process = p};
+    td_status status = find_forward(r, &t->forward);
+    if (status == TD_OK)
+        status = find_askers(r, &t->askers);
+    if (status)
+        trace_clear(t);
+    return status;
+}
+
+static void write_part(FILE *f, const trace *t) {
+    const tide_recording *r = t->recording;
+    write_names(f, r, t->process);
     for (int64_t k = 0; k < r->count && !td_interrupt_requested(); k++)
-        write_event(f, r, list, k, pid);
-    write_arrows(f, r, forward, pid);
-    write_code(f, r, pid);
+        write_event(f, r, &t->askers, k, t->process);
+    write_arrows(f, r, &t->forward, t->process);
+    write_code(f, r, t->process);
+}
+
+static void write_trace(FILE *f, const void *ctx) {
+    fprintf(f, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+    write_part(f, ctx);
     fprintf(f, "\n]}\n");
 }
 
-typedef struct trace {
-    const tide_recording *recording;
-    const forward_list *forward;
-    const askers *askers;
-} trace;
-
-static void write_it(FILE *f, const void *ctx) {
-    const trace *t = ctx;
-    write_trace(f, t->recording, t->forward, t->askers);
-}
-
 td_status tide_write_chrome_trace(const tide_recording *r, const char *path) {
-    forward_list forward;
-    td_status status = find_forward(r, &forward);
+    tide_trace_process process = {.number = (int)getpid(), .name = "tide", .note = "", .rows = ""};
+    trace t;
+    td_status status = trace_init(&t, r, &process);
     if (status)
         return status;
-    askers list;
-    status = find_askers(r, &list);
-    if (status == TD_OK)
-        status = tide_write_whole(path, write_it, &(trace){r, &forward, &list});
-    td_free(list.asked);
-    td_free(forward.ops);
+    status = tide_write_whole(path, write_trace, &t);
+    trace_clear(&t);
     return status;
+}
+
+char *tide_trace_part(const tide_recording *r, const tide_trace_process *process) {
+    char *text = NULL;
+    size_t size = 0;
+    trace t;
+    if (trace_init(&t, r, process))
+        return NULL;
+    FILE *out = open_memstream(&text, &size);
+    if (out)
+        write_part(out, &t);
+    bool whole = out && !ferror(out);
+    if (out && fclose(out) != 0)
+        whole = false;
+    trace_clear(&t);
+    char *copy = whole ? td_strdup(text) : NULL;
+    free(text);
+    if (!copy)
+        td_fail(TD_ENOMEM, "out of memory");
+    if (copy && td_interrupt_requested()) {
+        td_free(copy);
+        copy = NULL;
+        (void)td_interrupted();
+    }
+    return copy;
 }

@@ -104,6 +104,7 @@ static void keep(tide_device_log *l, const td_activity *a) {
                                           .name = name,
                                           .thread = a->thread,
                                           .track = a->track,
+                                          .number = a->number,
                                           .kind = (uint8_t)a->kind};
 }
 

@@ -118,7 +118,7 @@ static bool find_rows(rows *r) {
     return true;
 }
 
-/* "cuda:0 stream 3", "compiler of code", and of further rows of a stream which. */
+/* "cuda:0 stream 3", "compiler of code", "transfers", and of further rows of a stream which. */
 static void name_row(const rows *r, int row, char *text, size_t size) {
     td_stream s = r->of[row];
     int turn = 1;
@@ -126,9 +126,12 @@ static void name_row(const rows *r, int row, char *text, size_t size) {
         turn++;
     static const char *const compilers[TD_COMPILERS] = {
         [TD_COMPILER_CODE] = "compiler of code", [TD_COMPILER_GRAPHS] = "compiler of graphs"};
-    bool compiles = s.device.type == TD_CPU && s.id < TD_COMPILERS;
-    int used = compiles ? snprintf(text, size, "%s", compilers[s.id])
-                        : snprintf(text, size, "%s stream %d", td_device_name(s.device), s.id);
+    int used = s.device.type != TD_CPU
+                   ? snprintf(text, size, "%s stream %d", td_device_name(s.device), s.id)
+               : s.id < TD_COMPILERS ? snprintf(text, size, "%s", compilers[s.id])
+               : s.id > TD_COMPILERS
+                   ? snprintf(text, size, "transfers of group %d", s.id - TD_COMPILERS)
+                   : snprintf(text, size, "transfers");
     if (turn > 1)
         snprintf(text + used, size - (size_t)used, " (%d)", turn);
 }
@@ -205,11 +208,13 @@ static tide_event event_of(const rows *r, const placed *p) {
     static const uint8_t kinds[] = {[TD_ACTIVITY_KERNEL] = TD_EVENT_ACTIVITY,
                                     [TD_ACTIVITY_COPY] = TIDE_EVENT_TRANSFER,
                                     [TD_ACTIVITY_SET] = TIDE_EVENT_SET,
-                                    [TD_ACTIVITY_COMPILE] = TIDE_EVENT_COMPILE};
+                                    [TD_ACTIVITY_COMPILE] = TIDE_EVENT_COMPILE,
+                                    [TD_ACTIVITY_COLLECTIVE] = TIDE_EVENT_COLLECTIVE};
     int64_t launcher = launcher_of(r, p->of);
     bool device = p->of->kind != TD_ACTIVITY_COMPILE;
     return (tide_event){.name = p->of->name,
                         .launcher = device ? launcher + 1 : 0,
+                        .correlation = (int64_t)p->of->number,
                         .bytes = p->of->bytes,
                         .start_ns = p->start,
                         .end_ns = p->end,

@@ -16,6 +16,7 @@ typedef struct tide_activity {
     uint64_t start_ns, end_ns, launch_ns;
     int64_t bytes;
     const char *name;
+    uint64_t number;
     uint32_t thread;
     td_stream track;
     uint8_t kind;

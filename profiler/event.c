@@ -17,7 +17,8 @@ const char *tide_event_kind_name(int kind) {
         [TIDE_EVENT_COPY] = "copy",           [TIDE_EVENT_COLLECT] = "collector",
         [TIDE_EVENT_RUNTIME] = "runtime",     [TIDE_EVENT_TRANSFER] = "transfer",
         [TIDE_EVENT_SET] = "memset",          [TIDE_EVENT_COMPILE] = "compile",
-        [TD_EVENT_LOAD] = "loading",
+        [TD_EVENT_LOAD] = "loading",          [TIDE_EVENT_COLLECTIVE] = "collective",
+        [TIDE_EVENT_WAIT] = "wait",
     };
     return names[kind];
 }

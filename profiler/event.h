@@ -21,6 +21,8 @@ typedef enum tide_event_kind {
     TIDE_EVENT_TRANSFER,              /* a device copies, on a row of its own */
     TIDE_EVENT_SET,                   /* a device sets memory to a byte, likewise */
     TIDE_EVENT_COMPILE,               /* the engine compiles, on a row of its own */
+    TIDE_EVENT_COLLECTIVE,            /* a transfer between processes, on a row of its own */
+    TIDE_EVENT_WAIT,                  /* the script waits for one */
     TIDE_EVENT_KINDS
 } tide_event_kind;
 
@@ -32,22 +34,27 @@ static inline bool tide_is_device_kind(int kind) {
     return kind == TD_EVENT_ACTIVITY || kind == TIDE_EVENT_TRANSFER || kind == TIDE_EVENT_SET;
 }
 
+/* And what else is done beside the threads, on rows of its own: it knows who asked for it. */
+static inline bool tide_is_apart_kind(int kind) {
+    return tide_is_device_kind(kind) || kind == TIDE_EVENT_COLLECTIVE;
+}
+
 typedef struct tide_event {
     const char *name; /* lives as long as the recording */
     const char *line; /* "file.lua:12", what it works for; NULL: not known */
     union {
         const int64_t *inputs; /* the tensor arguments, for tide_input_next */
         int64_t total;         /* of memory: bytes in use behind it */
-        int64_t launcher;      /* of devices: who asked for it, its index + 1; 0: not known */
+        int64_t launcher;      /* of what is apart: who asked for it, its index + 1; 0: not known */
     };
     union {
         const int64_t *results; /* the tensors it gave, likewise; NULL: not recorded */
         int64_t correlation;    /* of devices and of calls of their libraries: what a trace joins
-                                   them by; 0: nothing */
+                                   them by; of transfers: td_collective_number; 0: nothing */
     };
     union {
         uint64_t sequence; /* autograd's number: the same in forward and backward; 0: none */
-        int64_t bytes;     /* of memory: taken, or (negative) given back; of devices: copied */
+        int64_t bytes;     /* of memory: taken, or (negative) given back; of what is apart: moved */
     };
     int64_t start_ns, end_ns; /* since the recording began; end > start but of memory */
     int64_t self_ns;          /* without the events inside */
@@ -111,6 +118,7 @@ typedef struct tide_recording {
     int32_t steps_lost; /* of these, with the old events */
     td_code_tally code; /* what became of machine code meanwhile, in the whole process */
     int64_t wall_ns;
+    int64_t began_ns;     /* by the monotonic clock; 0: it was read from a file */
     int64_t kept_from_ns; /* when what was kept begins; 0: nothing old was let go */
     tide_track *tracks;   /* by thread - 1; NULL: they have no names */
     int ntracks;

@@ -234,6 +234,7 @@ td_status tide_raw_gather(tide_raw *g, tide_recording *out) {
     int64_t count = g->log ? tide_device_log_count(g->log) : 0;
     *out = (tide_recording){0};
     g->tick_ns = tide_ticks_length();
+    out->began_ns = (int64_t)tide_ticks_moment(g->origin, g->tick_ns);
     for (int k = 0; k < g->nlanes; k++)
         count += tide_lane_count(&g->lanes[k]);
     if (cut_to_most(g, count)) {

@@ -345,15 +345,15 @@ static void write_extras(FILE *out, const tide_row *row, const columns *c) {
 
 static void write_row(FILE *out, const tide_row *row, const columns *c) {
     char self[32], total[32], mean[32], share[16], name[WIDEST_NAME * 4 + 8];
-    bool load = row->kind == TD_EVENT_LOAD;
+    bool unshared = row->kind == TD_EVENT_LOAD || row->kind == TIDE_EVENT_COLLECTIVE;
     int64_t all_ns = tide_is_device_kind(row->kind) ? c->device_ns : c->all_ns;
     write_time(row->self_ns, self, sizeof self);
     write_time(row->total_ns, total, sizeof total);
     write_time(row->total_ns / row->calls, mean, sizeof mean);
-    td_number_print(share, sizeof share, load ? "      -" : "%5.1f %%",
+    td_number_print(share, sizeof share, unshared ? "      -" : "%5.1f %%",
                     all_ns ? 100.0 * (double)row->self_ns / (double)all_ns : 0);
     fit(row->name, WIDEST_NAME, name, sizeof name);
-    fprintf(out, "%-*s  %-9s  %*s  %s  %*s  %8lld  %*s", bytes_for(name, c->name), name,
+    fprintf(out, "%-*s  %-10s  %*s  %s  %*s  %8lld  %*s", bytes_for(name, c->name), name,
             tide_event_kind_name(row->kind), bytes_for(self, 8), self, share, bytes_for(total, 8),
             total, (long long)row->calls, bytes_for(mean, 8), mean);
     write_extras(out, row, c);
@@ -361,7 +361,7 @@ static void write_row(FILE *out, const tide_row *row, const columns *c) {
 }
 
 static void write_heading(FILE *out, const columns *c) {
-    fprintf(out, "%-*s  %-9s  %8s  %7s  %8s  %8s  %8s", c->name, "name", "kind", "self", "share",
+    fprintf(out, "%-*s  %-10s  %8s  %7s  %8s  %8s  %8s", c->name, "name", "kind", "self", "share",
             "total", "calls", "mean");
     if (c->device)
         fprintf(out, "  %8s  %9s", "device", "dev.total");
@@ -427,8 +427,8 @@ static columns find_columns(const tide_row *rows, int n, int shown,
     columns c = {.name = 4, .shapes = options->by_shape, .options = options};
     for (int k = 0; k < n; k++) {
         bool device = tide_is_device_kind(rows[k].kind);
-        bool load = rows[k].kind == TD_EVENT_LOAD;
-        c.all_ns += device || load ? 0 : rows[k].self_ns;
+        bool load = rows[k].kind == TD_EVENT_LOAD, transfer = rows[k].kind == TIDE_EVENT_COLLECTIVE;
+        c.all_ns += device || load || transfer ? 0 : rows[k].self_ns;
         c.load_ns += load ? rows[k].self_ns : 0;
         c.device_ns += device ? rows[k].self_ns : 0;
         c.device |= !device && rows[k].device_total_ns > 0;

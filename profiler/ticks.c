@@ -68,6 +68,10 @@ double tide_ticks_length(void) {
     return (double)(now.ns - anchor.ns) / (double)(now.ticks - anchor.ticks);
 }
 
+uint64_t tide_ticks_moment(uint64_t ticks, double length) {
+    return anchor.ns + (uint64_t)((double)(ticks - anchor.ticks) * length);
+}
+
 void tide_ticks_force_clock(bool force) {
     pthread_mutex_lock(&begin_lock);
     tide_ticks_counted = !force && counter_runs_evenly();

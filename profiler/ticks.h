@@ -34,6 +34,8 @@ void tide_ticks_begin(void);
 /* The length of a tick, ns: more exact the longer ago the beginning was, and waits until that is
  * two milliseconds. */
 double tide_ticks_length(void);
+/* The moment by the monotonic clock, ns, that ticks since the beginning of recordings stand for. */
+uint64_t tide_ticks_moment(uint64_t ticks, double length);
 /* Read the monotonic clock whatever the processor says, or (false) choose again: for tests, while
  * nothing is being recorded. */
 void tide_ticks_force_clock(bool force);

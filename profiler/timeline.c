@@ -41,7 +41,7 @@ typedef struct picture {
 } picture;
 
 static bool is_device(int kind) {
-    return tide_is_device_kind(kind);
+    return tide_is_apart_kind(kind);
 }
 
 static bool is_operator(int kind) {

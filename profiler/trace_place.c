@@ -146,7 +146,7 @@ static td_status askers_init(const tide_recording *r, askers *a,
     if (!a->list)
         return td_fail(TD_ENOMEM, "out of memory");
     for (int64_t k = 0; k < r->count; k++)
-        if (!tide_is_device_kind(r->events[k].kind) && number_of(&r->events[k]))
+        if (!tide_is_apart_kind(r->events[k].kind) && number_of(&r->events[k]))
             a->list[a->n++] = (asker){number_of(&r->events[k]), (int32_t)k};
     qsort(a->list, (size_t)a->n, sizeof *a->list, by_link);
     return TD_OK;
@@ -186,10 +186,11 @@ static td_status link_devices(tide_recording *r) {
         status = askers_init(r, &calls, call_of);
     for (int64_t k = 0; k < r->count && status == TD_OK; k++) {
         tide_event *e = &r->events[k];
-        if (!tide_is_device_kind(e->kind))
+        if (!tide_is_apart_kind(e->kind))
             continue;
         const asker *link = find_asker(r, &links, e->step), *call = NULL;
-        if (!link && (call = find_asker(r, &calls, e->correlation))) {
+        if (!link && tide_is_device_kind(e->kind) &&
+            (call = find_asker(r, &calls, e->correlation))) {
             int32_t outer = r->events[call->event].parent;
             bool op = outer >= 0 && r->events[outer].kind == TD_EVENT_OP;
             e->launcher = (op ? outer : call->event) + 1;

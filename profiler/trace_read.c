@@ -3,6 +3,7 @@
  */
 #include "profiler/trace_read.h"
 
+#include "engine/core/activity.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/io/json.h"
@@ -35,6 +36,7 @@ typedef struct slice {
     uint64_t sequence;
     int64_t device, stream; /* below 0: not said */
     int64_t correlation;    /* 0: none */
+    int64_t group, order;   /* of a collective: its group, and its number within; 0: none */
     int64_t external;       /* joins what devices did to who asked for it; 0: nothing */
     int ninputs;
     int ndims[TENSORS], argument[TENSORS]; /* of which argument it is, from 0 */
@@ -236,6 +238,10 @@ static td_status read_argument(td_json *json, slice *s, text key) {
         return read_int(json, &s->stream);
     if (is(key, "correlation"))
         return read_int(json, &s->correlation);
+    if (is(key, "group"))
+        return read_int(json, &s->group);
+    if (is(key, "number"))
+        return read_int(json, &s->order);
     if (is(key, "Bytes") || is(key, "bytes"))
         return read_int(json, &s->bytes);
     if (is(key, "Total Allocated"))
@@ -298,7 +304,7 @@ static td_status read_slice(td_json *json, slice *s) {
     s->ts = s->dur = s->bytes = s->total = 0;
     s->has_ts = s->has_dur = false;
     s->sequence = 0;
-    s->external = s->correlation = 0;
+    s->external = s->correlation = s->group = s->order = 0;
     s->device = s->stream = -1;
     s->ninputs = s->ntypes = 0;
     return read_object(json, s, read_field);
@@ -483,21 +489,23 @@ static td_status make(reader *r, text track_kind, tide_event *e) {
                      .sequence = s->sequence,
                      .step = s->external > 0 && s->external <= INT32_MAX ? (int32_t)s->external : 0,
                      .start_ns = s->ts};
-    if (tide_is_device_kind(e->kind))
+    if (tide_is_apart_kind(e->kind))
         e->bytes = s->bytes;
-    if (tide_is_device_kind(e->kind) || e->kind == TIDE_EVENT_RUNTIME)
+    if (tide_is_apart_kind(e->kind) || e->kind == TIDE_EVENT_RUNTIME)
         e->correlation = s->correlation > 0 ? s->correlation : 0;
+    if (e->kind == TIDE_EVENT_COLLECTIVE)
+        e->correlation = (int64_t)td_collective_number((uint32_t)s->group, (uint32_t)s->order);
     if (s->line.len && !(e->line = intern(r, s->line)))
         return out_of_memory();
     td_status status = e->name ? find_track(r, track_kind, &track) : out_of_memory();
     if (status)
         return status;
     e->thread = (int16_t)track;
-    if (tide_is_device_kind(e->kind) && s->device >= 0)
+    if (tide_is_apart_kind(e->kind) && s->device >= 0)
         r->out->tracks[track - 1].process = s->device;
-    if (tide_is_device_kind(e->kind) && s->stream >= 0)
+    if (tide_is_apart_kind(e->kind) && s->stream >= 0)
         r->out->tracks[track - 1].thread = s->stream;
-    return tide_is_device_kind(e->kind) ? TD_OK : keep_inputs(r, e);
+    return tide_is_apart_kind(e->kind) ? TD_OK : keep_inputs(r, e);
 }
 
 static const char incomplete[] = "the file has slices without a time, which are left out, or "

@@ -1,6 +1,6 @@
-/* activity.h: how what a device did (kernels, copies, memory sets) reaches those who record: its
- * module registers a source, which costs nothing until somebody asks it to begin. Knows no
- * profiler. */
+/* activity.h: how what was done beside the threads (a device's kernels, copies and memory sets,
+ * transfers between processes) reaches those who record: who does it registers a source, which
+ * costs nothing until somebody asks it to begin. Knows no profiler. */
 #ifndef TD_CORE_ACTIVITY_H
 #define TD_CORE_ACTIVITY_H
 
@@ -9,8 +9,9 @@
 typedef enum td_activity_kind {
     TD_ACTIVITY_KERNEL,
     TD_ACTIVITY_COPY,
-    TD_ACTIVITY_SET,    /* of memory to a byte */
-    TD_ACTIVITY_COMPILE /* by a thread of the engine's own (td_compile_end) */
+    TD_ACTIVITY_SET,       /* of memory to a byte */
+    TD_ACTIVITY_COMPILE,   /* by a thread of the engine's own (td_compile_end) */
+    TD_ACTIVITY_COLLECTIVE /* a transfer between processes: the CPU's, a stream for each group */
 } td_activity_kind;
 
 enum { TD_ACTIVITY_OTHERS = 256 }; /* streams from here on are libraries' own */
@@ -21,10 +22,17 @@ typedef struct td_activity {
     uint32_t thread;           /* that asked for it, as the system calls it; 0: not known */
     const char *name;          /* for people; borrowed for the call */
     td_stream track;           /* where it was done */
-    int64_t bytes;             /* of copies and sets */
+    int64_t bytes;             /* of copies, sets and transfers */
+    uint64_t number;           /* of a collective: td_collective_number; 0: none */
     uint64_t start_ns, end_ns; /* on the device */
     uint64_t launch_ns;        /* when the thread asked for it; 0: not known */
 } td_activity;
+
+/* The same on all ranks for one collective, and for no other: the group's number and the
+ * collective's among those of the group. */
+static inline uint64_t td_collective_number(uint32_t group, uint32_t sequence) {
+    return sequence ? (uint64_t)group << 32 | sequence : 0;
+}
 
 typedef void (*td_activity_fn)(void *ctx, const td_activity *activity);
 

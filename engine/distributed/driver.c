@@ -5,6 +5,7 @@
 #include "engine/core/signals.h"
 #include "engine/distributed/elements.h"
 #include "engine/distributed/flight.h"
+#include "engine/distributed/transfers.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -36,19 +37,15 @@ static struct {
 
 /* ---- on the driver's thread ---- */
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
 static void finish(td_work *work, td_progress progress) {
     if (progress == TD_ARRIVED && work->divisor != 0) {
         const td_transfer *t = &work->transfer;
         td_elements_divide(t->dtype, t->recv, work->divisor, t->count);
     }
-    if (progress == TD_ARRIVED)
+    if (progress == TD_ARRIVED) {
         td_flight_end(work->number);
+        td_transfers_note(work);
+    }
     pthread_mutex_lock(&driver.lock);
     atomic_store_explicit(&work->progress, (int)progress, memory_order_release);
     pthread_cond_broadcast(&driver.arrived);
@@ -57,6 +54,7 @@ static void finish(td_work *work, td_progress progress) {
 }
 
 static void start(td_work *work) {
+    work->started_ns = td_transfers_clock();
     if (!driver.transport->start(work->group, &work->transfer, &work->token, work->why)) {
         finish(work, TD_BROKEN);
         return;
@@ -130,9 +128,9 @@ static void *drive(void *unused) {
             answer(q);
         }
         if (work || q || look())
-            since = now_ns();
+            since = td_transfers_clock();
         else if (driver.under_way)
-            nap(now_ns() - since);
+            nap(td_transfers_clock() - since);
     }
     return NULL;
 }

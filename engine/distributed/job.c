@@ -2,6 +2,7 @@
  */
 #include "engine/distributed/job.h"
 
+#include "engine/core/activity.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/distributed/driver.h"
@@ -9,10 +10,12 @@
 #include "engine/distributed/flight.h"
 #include "engine/distributed/hub.h"
 #include "engine/distributed/launcher.h"
+#include "engine/distributed/transfers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct td_group {
@@ -105,6 +108,7 @@ td_status td_job_open(const char *name, const td_job_options *options) {
     snprintf(engine, sizeof engine, "%s: %s", transport->name, transport->version());
     local_rank = launcher.local_rank < 0 ? 0 : launcher.local_rank;
     td_flight_clear();
+    td_transfers_register();
     if (transport != &td_transport_single)
         TD_TRY(check_size(&launcher, all.size));
     if (all.size > 1)
@@ -364,6 +368,18 @@ static uint64_t note(td_group *group, const td_post *post, const td_work *work) 
     return td_flight_begin(&r);
 }
 
+/* How recordings call it, and who asked for it when. */
+static void name_work(const td_group *group, const td_post *post, td_work *work) {
+    bool pair = post->kind == TD_SEND || post->kind == TD_RECV;
+    bool labelled = post->label && *post->label;
+    snprintf(work->name, sizeof work->name, "%s%s%s", td_collective_names[post->kind],
+             labelled ? " " : "", labelled ? post->label : "");
+    work->everywhere = td_collective_number(group->number, pair ? 0 : group->sequence);
+    work->group_number = group->number;
+    work->thread = (uint32_t)syscall(SYS_gettid);
+    work->posted_ns = td_transfers_clock();
+}
+
 td_status td_post_start(td_group *group, const td_post *post, td_work **out) {
     td_status status = TD_OK;
     td_work *work = NULL;
@@ -390,6 +406,7 @@ td_status td_post_start(td_group *group, const td_post *post, td_work **out) {
     if (post->recv)
         td_tensor_bump_version(post->recv);
     work->number = note(group, post, work);
+    name_work(group, post, work);
     td_driver_start(work);
     *out = td_work_retain(work);
 done:

@@ -59,6 +59,7 @@ typedef struct td_post {
      */
     const int64_t *send_counts, *recv_counts;
     const char *place; /* "file:line" of the script */
+    const char *label; /* what it is for, as recordings call it; NULL or "": nothing more */
 } td_post;
 
 /* Begin it; *out is a new reference. Tensors must be contiguous, on the CPU, of one dtype, and hold

@@ -5,7 +5,10 @@
 #include "engine/core/tensor.h"
 #include "engine/distributed/transport.h"
 
-enum { TD_PLACE = 80 }; /* bytes of "file:line" */
+enum {
+    TD_PLACE = 80,     /* bytes of "file:line" */
+    TD_WORK_NAME = 120 /* and of what a transfer is for recordings */
+};
 
 typedef struct td_work td_work;
 
@@ -20,7 +23,14 @@ struct td_work {
     void *token; /* set while the transfer is under way */
     bool started;
     uint64_t number; /* of its record (flight.h) */
-    double divisor;  /* of a mean: what the result is divided by; 0: nothing */
+
+    /* for recordings (transfers.h) */
+    char name[TD_WORK_NAME]; /* "all_reduce", with what it is for */
+    uint64_t everywhere;     /* td_collective_number */
+    uint32_t group_number, thread;
+    int64_t posted_ns, started_ns; /* by the monotonic clock: handed over; begun by the driver */
+
+    double divisor; /* of a mean: what the result is divided by; 0: nothing */
     td_transfer transfer;
     int64_t *counts; /* what the transfer's counts lie in */
     td_tensor *send, *recv;

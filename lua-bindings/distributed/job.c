@@ -3,6 +3,7 @@
 #include "lua-bindings/distributed/job.h"
 
 #include "lua-bindings/call/args.h"
+#include "lua-bindings/recording/profile.h"
 #include "lua-bindings/state/state.h"
 
 #include <stdio.h>
@@ -179,17 +180,19 @@ static void find_place(lua_State *L, char place[TD_PLACE]) {
         place[0] = '\0';
 }
 
-/* _post(group, kind, op, peer, tag, send, recv, send_counts, recv_counts): the transfer. */
+/* _post(group, kind, op, peer, tag, send, recv, send_counts, recv_counts, label): the
+ * transfer. */
 static int post(lua_State *L) {
     char place[TD_PLACE];
-    lua_settop(L, 9);
+    lua_settop(L, 10);
     td_group *group = check_group(L, 1);
     int size = td_group_size(group);
     td_post p = {.kind = (td_collective)find_name(L, 2, td_collective_names, TD_COLLECTIVES),
                  .op = (td_across)find_name(L, 3, td_across_names, TD_ACROSS_OPS),
                  .peer = (int)luaL_checkinteger(L, 4),
                  .tag = (int)luaL_checkinteger(L, 5),
-                 .place = place};
+                 .place = place,
+                 .label = luaL_optstring(L, 10, NULL)};
     find_place(L, place);
     p.send_counts = check_counts(L, 8, size);
     p.recv_counts = check_counts(L, 9, size);
@@ -206,7 +209,12 @@ static int post(lua_State *L) {
 }
 
 static int wait_for(lua_State *L) {
+    char name[TD_WORK_NAME + 16];
     td_work **work = luaL_checkudata(L, 1, work_name);
+    if (!td_work_done(*work)) {
+        snprintf(name, sizeof name, "wait for %s", (*work)->name);
+        tide_record_until_return(L, TIDE_EVENT_WAIT, name);
+    }
     TIDE_CHECK(L, td_work_wait(*work));
     return 0;
 }

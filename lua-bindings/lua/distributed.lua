@@ -56,10 +56,21 @@ function Work:__tostring()
     return self:done() and "Work(done)" or "Work(under way)"
 end
 
+-- What transfers are for that are begun now, as recordings call them; nil: nothing more is known.
+local label
+local Labelled = { __close = function(self) label = self.before end }
+
+--- _labelled(text, fn, ...): fn(...), whose transfers bear the label.
+function distributed._labelled(text, fn, ...)
+    local _ <close> = setmetatable({ before = label }, Labelled)
+    label = text
+    return fn(...)
+end
+
 -- Begin a transfer; `finish` makes the result once it has arrived.
 local function post(group, kind, options, send, recv, finish)
     local handle = tide._post(group, kind, options.op or "sum", options.peer or 0, options.tag or 0, send, recv,
-        options.send_counts, options.recv_counts)
+        options.send_counts, options.recv_counts, label)
     return setmetatable({ handle = handle, finish = finish }, Work)
 end
 
@@ -398,6 +409,22 @@ distributed.powersgd = declare("powersgd(*, int(1..) rank=1, int(0..) start=1000
     "A hook for DistributedDataParallel that sends two thin factors in place of a gradient that is a matrix, where that halves its bytes at "
         .. "least, with error feedback and warm start (Vogels et al. 2019). The first `start` steps send all.",
     function(rank, start) return tide._require "distributed.hooks".powersgd(rank, start) end)
+
+-- ---- what was recorded ----
+
+local function trace(name, ...) return tide._require "distributed.trace"[name](...) end
+
+distributed.export_chrome_trace = declare("export_chrome_trace(any profile=nil, str path=\"trace.json\")",
+    "One trace for the job, which rank 0 writes: each rank's profile is a process of its own, and clocks are aligned (a rank's label says "
+        .. "how well). All ranks call it, each with its profile. Without a profile on one rank, or where the file can't be written, all "
+        .. "ranks get the same error.",
+    function(profile, path) trace("export", profile, path) end)
+
+distributed.communication = declare("communication(any profile=nil) -> list",
+    "What became of the transfers in all ranks' profiles: a row for each name (of DistributedDataParallel for each bucket), with calls, "
+        .. "bytes, time_us (of one), bandwidth (bytes/s), hidden (the share beside which backward's kernels ran), last (the rank that mostly "
+        .. "came last, last_times, late_us). print shows a table. All ranks call it, each with its profile, and all get it.",
+    function(profile) return trace("communication", profile) end)
 
 distributed._classes = { Group = Group, Work = Work } -- for help
 

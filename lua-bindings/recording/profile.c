@@ -9,6 +9,7 @@
 #include "profiler/trace_read.h"
 #include "profiler/work.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static tide_sort to_sort(const char *name) {
@@ -62,6 +63,33 @@ static int profile_export(lua_State *L) {
     if (tide_write_chrome_trace(&p->recording, f.args[1].string))
         return tide_error(L, "export_chrome_trace: %s", td_error_message());
     return 0;
+}
+
+/* _trace_part(p, rank, name, note, shift_ns, ids): its events in a trace of a job. */
+static int profile_trace_part(lua_State *L) {
+    char rows[32];
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = tide_check_profile(L);
+    const td_value *v = f.args;
+    snprintf(rows, sizeof rows, "rank %d: ", (int)v[1].i);
+    tide_trace_process process = {(int)v[1].i, v[2].string, v[3].string, rows, v[4].i, v[5].i};
+    char *text = tide_trace_part(&p->recording, &process);
+    if (!text)
+        return tide_error(L, "export_chrome_trace: %s", td_error_message());
+    lua_pushstring(L, text);
+    td_free(text);
+    return 1;
+}
+
+/* _began(p): when it began by the monotonic clock, ns, and how many events it has. */
+static int profile_began(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    const tide_recording *r = &tide_check_profile(L)->recording;
+    lua_pushinteger(L, r->began_ns);
+    lua_pushinteger(L, r->count);
+    return 2;
 }
 
 static int profile_export_stacks(lua_State *L) {
@@ -142,7 +170,7 @@ static void push_inputs(lua_State *L, const tide_event *e) {
     lua_setfield(L, -2, "shapes");
 }
 
-static void push_device(lua_State *L, const tide_event *e) {
+static void push_apart(lua_State *L, const tide_event *e) {
     if (e->launcher) {
         lua_pushinteger(L, e->launcher);
         lua_setfield(L, -2, "launcher");
@@ -150,6 +178,12 @@ static void push_device(lua_State *L, const tide_event *e) {
     if (e->kind != TD_EVENT_ACTIVITY) {
         lua_pushinteger(L, e->bytes);
         lua_setfield(L, -2, "bytes");
+    }
+    if (e->kind == TIDE_EVENT_COLLECTIVE && e->correlation) {
+        lua_pushinteger(L, e->correlation >> 32);
+        lua_setfield(L, -2, "group");
+        lua_pushinteger(L, e->correlation & UINT32_MAX);
+        lua_setfield(L, -2, "number");
     }
 }
 
@@ -181,8 +215,8 @@ static int profile_events(lua_State *L) {
             lua_setfield(L, -2, "bytes");
             lua_pushinteger(L, e->total);
             lua_setfield(L, -2, "total");
-        } else if (tide_is_device_kind(e->kind)) {
-            push_device(L, e);
+        } else if (tide_is_apart_kind(e->kind)) {
+            push_apart(L, e);
         } else if (e->sequence && e->kind != TD_EVENT_KERNEL) {
             lua_pushinteger(L, (lua_Integer)e->sequence);
             lua_setfield(L, -2, "sequence");
@@ -247,6 +281,12 @@ const tide_function tide_profile_methods[] = {
     {"_timeline_data(Profile p, number? from=nil, number? to=nil, int(1..1000000) most=30000) -> "
      "str",
      "The timeline's slices as JSON.", profile_timeline_data},
+    {"_trace_part(Profile p, int(0..2147483647) rank, str name, str note, int shift_ns, int(0..) "
+     "ids) -> str",
+     "Its events in a trace of several processes.", profile_trace_part},
+    {"_began(Profile p) -> int, int",
+     "When it began, ns by the monotonic clock (0: it was read from a file), and its events.",
+     profile_began},
     {"_calls(Profile p) -> table", "The calls of the script as columns.", tide_profile_calls},
     {"export_stacks(Profile p, str path, \"self_cpu_time_total\" metric=\"self_cpu_time_total\")",
      "Write folded stacks, a line per way from outside in with its own time in µs: for flame "
@@ -254,9 +294,9 @@ const tide_function tide_profile_methods[] = {
      profile_export_stacks},
     {"_work(Profile p) -> number, number", "FLOPs and bytes of what was recorded.", profile_work},
     {"events(Profile p) -> list",
-     "What was recorded, by thread and stream, in the order of its beginnings; what a device did "
-     "knows "
-     "its launcher, the number of the event that asked for it.",
+     "What was recorded, by thread and stream, in the order of its beginnings; what a device did, "
+     "and transfers between ranks (kind collective), know their launcher, the number of the event "
+     "that asked for it, and a transfer its bytes, its group and its number there.",
      profile_events},
     {NULL, NULL, NULL},
 };

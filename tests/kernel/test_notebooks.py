@@ -5,7 +5,9 @@ import glob
 import json
 import os
 import re
+import shutil
 import unittest
+import unittest.mock
 
 import harness  # installs the kernel before Jupyter looks for kernelspecs
 
@@ -132,9 +134,34 @@ class Notebooks(unittest.TestCase):
         self.assertIn("the same to the end: true", printed(cells["state"]))
         self.assertEqual(printed(cells["broken"]), "1434 samples, skipped: 3\n")
 
+    def test_many_devices(self):
+        leaks = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"  # Open MPI never frees what its components hold
+        with unittest.mock.patch.dict(os.environ, {"ASAN_OPTIONS": leaks.lstrip(":")}):
+            cells = self.cells("many_devices.ipynb")
+        engines = [mpi for mpi in ("openmpi", "mpich")
+                   if shutil.which(f"mpirun.{mpi}") and os.path.exists(os.path.join(os.environ["TIDE_BUILD"], f"libtide_mpi_{mpi}.so"))]
+        if not engines:
+            self.assertIn("no job can run here: it needs an MPI", printed(cells["run"]))
+            for name in ("train", "timeline", "compress", "kill"):
+                self.assertIn("no job can run here", printed(cells[name]))
+            return
+        self.assertEqual(printed(cells["run"]), "two ranks can run\n")
+        ranks = re.findall(r"rank (\d): test accuracy (\S+), sum of \|weights\| (\S+)", printed(cells["train"]))
+        self.assertEqual([rank for rank, _, _ in ranks], ["0", "1"])
+        self.assertEqual(ranks[0][1:], ranks[1][1:], "the same weights")
+        self.assertGreater(float(ranks[0][1]), 0.9)
+        self.assertRegex(printed(cells["train"]), r"all_reduce bucket 2: 7\.weight +4 +3\.21 MB ")
+        picture = json.dumps(cells["timeline"]["outputs"][-1]["data"]["image/svg+xml"])
+        for row in ("rank 0 script", "rank 0 transfers", "rank 1 script", "rank 1 transfers"):
+            self.assertIn(row, picture)
+        sent = dict(re.findall(r"(\w+) +(\d+) kB a step", printed(cells["compress"])))
+        self.assertEqual([sent["none"], sent["fp16"], sent["bf16"]], ["3228", "1614", "1614"])
+        self.assertLess(int(sent["powersgd"]), 100)
+        self.assertRegex(printed(cells["kill"]), r"rank 0: the job ends: rank 1 is gone: .*killed by signal 9[^\n]*\n(.*\n)*tide-run ended with 113\n$")
+
     def test_kept_outputs_are_of_a_whole_run(self):
         for name in ("foreach_timeline", "eager_to_script", "quantization", "low_precision", "mixed_precision", "channels_last", "benchmarking",
-                     "profiling", "data"):
+                     "profiling", "data", "many_devices"):
             notebook = nbformat.read(os.path.join(NOTEBOOKS, name + ".ipynb"), as_version=4)
             cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
             self.assertEqual([cell["execution_count"] for cell in cells], list(range(1, len(cells) + 1)), name)

@@ -164,6 +164,7 @@ static td_status group_block(const td_alias_info *a, td_ir_block *block, td_pass
         if (status || !find_shape(node, &shape))
             continue;
         td_group_gather(a, node, fits, &shape, true, &group);
+        next = node->next; /* what was there may stand before it now */
         if (!pays(&group, &shape))
             continue;
         next = group.nodes[group.n - 1]->next;

@@ -77,6 +77,16 @@ local function reset(self)
     end
 end
 
+-- "bucket 1: weight, bias", or how many parameters it has where their names are long.
+local function label_of(self, bucket)
+    local names = {}
+    for k, p in ipairs(bucket.params) do
+        names[k] = self.names[self.number[p:data_ptr()]]
+    end
+    local text = table.concat(names, ", ")
+    return ("bucket %d: %s"):format(bucket.index, #text <= 80 and text or #names .. " parameters")
+end
+
 -- Parameters by number, in the order in which their gradients are expected.
 local function lay_out(self, order)
     local params = {}
@@ -86,7 +96,7 @@ local function lay_out(self, order)
     self.buckets = buckets.make(params, self.first_mb, self.most_mb)
     self.place = {}
     for _, bucket in ipairs(self.buckets) do
-        bucket.group = self.group
+        bucket.group, bucket.label = self.group, label_of(self, bucket)
         for k, p in ipairs(bucket.params) do
             local view = bucket.views[k]
             if p.grad then -- a gradient that is there already moves into its new place
@@ -99,10 +109,19 @@ local function lay_out(self, order)
     reset(self)
 end
 
-local function finish_all(self)
-    for _, finish in ipairs(self.finishes) do
-        finish()
+local function begin_average(self, k)
+    local bucket = self.buckets[k]
+    self.finishes[k] = distributed._labelled(bucket.label, self.average, bucket)
+end
+
+local function finish_averages(self)
+    for k, finish in ipairs(self.finishes) do
+        distributed._labelled(self.buckets[k].label, finish)
     end
+end
+
+local function finish_all(self)
+    finish_averages(self)
     if #self.seen == self.count then
         self.order = self.order or self.seen
     end
@@ -112,8 +131,7 @@ end
 
 local function begin_full(self)
     while self.next_bucket <= #self.buckets and self.buckets[self.next_bucket].waiting == 0 do
-        local bucket = self.buckets[self.next_bucket]
-        self.finishes[self.next_bucket] = self.average(bucket)
+        begin_average(self, self.next_bucket)
         self.next_bucket = self.next_bucket + 1
     end
 end
@@ -265,11 +283,9 @@ local function shadow(self)
         self.ran = true
         for k, bucket in ipairs(self.buckets) do
             bucket.row:zero_()
-            self.finishes[k] = self.average(bucket)
+            begin_average(self, k)
         end
-        for _, finish in ipairs(self.finishes) do
-            finish()
-        end
+        finish_averages(self)
         reset(self)
     end
     return last
