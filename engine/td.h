@@ -60,7 +60,7 @@
 #include "engine/ops/quantized/quantized_tensor.h"
 #include "engine/script/bisect.h"
 #include "engine/script/boxes.h"
-#include "engine/script/defer.h"
+#include "engine/script/defer/defer.h"
 #include "engine/script/ir.h"
 #include "engine/script/package.h"
 #include "engine/script/passes/note.h"

@@ -49,7 +49,7 @@ methods.why = declare("why(CompiledFunction self) -> any",
     function(f)
         local c = script.compiled_counts(f)
         local lines = { string.format("%s: %s, %d of them run at once; %s gathered, %d ran alone; %s",
-            tostring(f):gsub("^CompiledFunction ", ""), plural(c.calls, "call"), c.eager_calls, plural(c.deferred, "operator call"),
+            (string.gsub(tostring(f), "^CompiledFunction ", "")), plural(c.calls, "call"), c.eager_calls, plural(c.deferred, "operator call"),
             c.ran, plural(c.graphs, "graph")) }
         for _, b in ipairs(c.breaks) do
             lines[#lines + 1] = string.format("  %s: what had gathered ran %s, %s, in %s", b.place,

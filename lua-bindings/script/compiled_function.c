@@ -1,5 +1,5 @@
 /* compiled_function.c: tide.compile's functions: a Lua function whose calls of operators are put
- * off while it runs (engine/script/defer.h), as a userdata that is called as the function is.
+ * off while it runs (engine/script/defer/defer.h), as a userdata that is called as the function is.
  *
  * While one runs, the state's `deferring` is it, and handles of results that are to come have no
  * tensor but what they wait for. So whatever takes a tensor out of such a handle settles first

@@ -18,7 +18,7 @@
 #include <lua.h>
 #include <lualib.h>
 
-/* A function whose calls are put off (engine/script/defer.h). */
+/* A function whose calls are put off (engine/script/defer/defer.h). */
 typedef struct tide_deferring {
     td_deferral *deferral;
     /* Run what has gathered; raises what a call of it raises. */

@@ -139,7 +139,7 @@ class Notebooks(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, {"ASAN_OPTIONS": leaks.lstrip(":")}):
             cells = self.cells("many_devices.ipynb")
         engines = [mpi for mpi in ("openmpi", "mpich")
-                   if shutil.which(f"mpirun.{mpi}") and os.path.exists(os.path.join(os.environ["TIDE_BUILD"], f"libtide_mpi_{mpi}.so"))]
+                   if shutil.which(f"mpirun.{mpi}") and os.path.exists(os.path.join(os.path.dirname(harness.KERNEL), f"libtide_mpi_{mpi}.so"))]
         if not engines:
             self.assertIn("no job can run here: it needs an MPI", printed(cells["run"]))
             for name in ("train", "timeline", "compress", "kill"):

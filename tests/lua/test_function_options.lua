@@ -186,7 +186,8 @@ t.test("all_documented_functions_of_a_function_and_options_are_tested_here", fun
     for name in pairs(plain) do known[name] = true end
     local elsewhere = { -- options that are functions, among others; or it needs a device
         CyclicLR = true, TripletMarginWithDistanceLoss = true, triplet_margin_with_distance_loss = true, graph = true,
-        FuzzedTensor = true, Function = true, AveragedModel = true, workers = true, DataLoader = true, prepare = true }
+        FuzzedTensor = true, Function = true, AveragedModel = true, workers = true, DataLoader = true, prepare = true,
+        prepare_qat = true }
     local seen, missing = {}, {}
     local function walk(value, depth)
         if seen[value] or depth > 6 then return end

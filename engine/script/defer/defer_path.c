@@ -1,5 +1,5 @@
 /* defer_path.c: steps of paths: made, compared with calls, turned into graphs. */
-#include "engine/script/defer_path.h"
+#include "engine/script/defer/defer_path.h"
 
 #include "engine/autograd/autograd.h"
 #include "engine/ops/language/expression.h"

@@ -4,7 +4,7 @@
  * of one level are a graph; views that are held are calls behind it. What draws or writes keeps its
  * place: nothing behind it is of a lower level.
  */
-#include "engine/script/defer_plan.h"
+#include "engine/script/defer/defer_plan.h"
 
 #include "engine/core/memory.h"
 #include "engine/script/trace.h"

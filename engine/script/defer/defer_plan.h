@@ -9,7 +9,7 @@
 #ifndef TD_SCRIPT_DEFER_PLAN_H
 #define TD_SCRIPT_DEFER_PLAN_H
 
-#include "engine/script/defer_path.h"
+#include "engine/script/defer/defer_path.h"
 #include "engine/script/scripted.h"
 
 /* Steps that run together. */

@@ -1,7 +1,7 @@
 /* defer.c: puts calls off while they follow a path, learns the paths that they take, and runs what
  * has gathered.
  */
-#include "engine/script/defer.h"
+#include "engine/script/defer/defer.h"
 
 #include "engine/core/default_dtype.h"
 #include "engine/core/map.h"
@@ -9,7 +9,7 @@
 #include "engine/core/modes.h"
 #include "engine/core/random.h"
 #include "engine/ops/given.h"
-#include "engine/script/defer_plan.h"
+#include "engine/script/defer/defer_plan.h"
 
 #include <string.h>
 #include <time.h>
