@@ -402,6 +402,10 @@ const td_program *td_script_kernel_program(const td_script_kernel *k) {
     return k->program;
 }
 
+td_dtype td_script_kernel_compute(const td_script_kernel *k) {
+    return k->compute;
+}
+
 void td_script_kernel_free(td_script_kernel *k) {
     if (!k)
         return;

@@ -22,6 +22,8 @@ bool td_script_kernel_takes(const td_ir_node *node);
 td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) TD_MUST_CHECK;
 /* Its program, borrowed: an operand for each input and an output for each output of the graph. */
 const struct td_program *td_script_kernel_program(const td_script_kernel *k);
+/* The dtype that its steps of TD_DTYPE_CALL are computed in. */
+td_dtype td_script_kernel_compute(const td_script_kernel *k);
 void td_script_kernel_free(td_script_kernel *k); /* NULL is fine */
 
 /* What its results were found to differ in from its operators', calls 1, 2, 4, 8 ... having been

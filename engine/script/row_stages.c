@@ -321,22 +321,14 @@ static td_status add_group(maker *m, const td_ir_node *node) {
     td_status status = add_stage(m, node, node->ninputs, class, &s);
     if (status)
         return status;
-    s->compute = TD_DTYPE_NONE;
-    for (int j = 0; j < s->nin; j++) {
-        td_dtype dtype = (td_dtype)m->k->values[s->in[j]].dtype;
-        if (dtype == TD_BOOL)
-            continue;
-        if (dtype == TD_I64)
+    for (int j = 0; j < s->nin; j++)
+        if (m->k->values[s->in[j]].dtype == TD_I64)
             return refuse("numbers of rows that are computed with");
-        if (s->compute != TD_DTYPE_NONE && s->compute != dtype)
-            return refuse("two dtypes");
-        s->compute = dtype;
-    }
-    if (s->compute == TD_DTYPE_NONE)
-        return refuse("masks alone");
     status = td_script_kernel_new(node->subgraph, &s->kernel);
-    if (status == TD_OK)
+    if (status == TD_OK) {
+        s->compute = td_script_kernel_compute(s->kernel);
         m->k->cost += td_script_kernel_program(s->kernel)->cost;
+    }
     return status;
 }
 

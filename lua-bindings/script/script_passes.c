@@ -3,7 +3,7 @@
 #include "lua-bindings/script/script_function.h"
 
 #include "engine/core/memory.h"
-#include "engine/script/bisect.h"
+#include "engine/script/passes/bisect.h"
 #include "engine/script/passes/order.h"
 
 /* A graph of its own, whose inputs have the types of these values. */

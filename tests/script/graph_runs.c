@@ -2,6 +2,7 @@
 #include "tests/script/graph_runs.h"
 
 #include "engine/core/random.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 #include "engine/script/run.h"
 #include "engine/script/scripted.h"
 
@@ -155,6 +156,13 @@ static bool same_strides(const td_tensor *a, const td_tensor *b) {
 }
 
 static bool same_tensor(const td_tensor *a, const td_tensor *b, char *why, size_t size) {
+    const td_quantized *qa = td_quantized_of(a), *qb = td_quantized_of(b);
+    if (qa && qb && qa->scale == qb->scale && qa->zero_point == qb->zero_point)
+        return same_tensor(qa->ints, qb->ints, why, size);
+    if (qa || qb) {
+        snprintf(why, size, "layout or parameters");
+        return false;
+    }
     bool alike = a->dtype == b->dtype && td_tensor_same_shape(a, b) && same_strides(a, b);
     if (!alike) {
         snprintf(why, size, "dtype, shape or strides");

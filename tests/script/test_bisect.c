@@ -1,5 +1,5 @@
 /* test_bisect.c: a pass that changes values is found, and the node; where none does, none is. */
-#include "engine/script/bisect.h"
+#include "engine/script/passes/bisect.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

@@ -1,6 +1,6 @@
 /* test_random_graphs.c: graphs of operators that are drawn from the table do the same whatever
  * passes were run on them, alone and all together, and as functions, which are specialised for
- * their inputs. TIDE_GRAPHS: how many (200), TIDE_GRAPHS_FIRST: the first one's seed. */
+ * their inputs. TIDE_GRAPHS: how many (2000), TIDE_GRAPHS_FIRST: the first one's seed. */
 #include "engine/script/passes/copy.h"
 #include "engine/script/passes/passes.h"
 #include "engine/script/run.h"
@@ -78,7 +78,7 @@ static void count(const td_ir_block *block) {
 }
 
 TEST(passes_keep_what_random_graphs_do) {
-    long n = setting("TIDE_GRAPHS", 200), first = setting("TIDE_GRAPHS_FIRST", 1);
+    long n = setting("TIDE_GRAPHS", 2000), first = setting("TIDE_GRAPHS_FIRST", 1);
     for (long seed = first; seed < first + n; seed++) {
         graph_run wanted;
         td_ir_graph *g = random_graph((uint64_t)seed);

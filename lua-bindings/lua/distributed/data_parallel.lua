@@ -84,7 +84,7 @@ local function label_of(self, bucket)
         names[k] = self.names[self.number[p:data_ptr()]]
     end
     local text = table.concat(names, ", ")
-    return ("bucket %d: %s"):format(bucket.index, #text <= 80 and text or #names .. " parameters")
+    return string.format("bucket %d: %s", bucket.index, #text <= 80 and text or #names .. " parameters")
 end
 
 -- Parameters by number, in the order in which their gradients are expected.

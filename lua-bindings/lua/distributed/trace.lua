@@ -71,12 +71,12 @@ function trace.export(profile, path)
     for r, n in ipairs(distributed.all_gather_object(count)) do
         ids = ids + (r <= rank and n or 0)
     end
-    local note = rank == 0 and "its clock is all ranks'" or ("clock within %.1f us of rank 0's"):format(doubt / 1e3)
-    local part = profile:_trace_part(rank, ("rank %d (%s)"):format(rank, host_name()), note, began + shift - first, ids)
+    local note = rank == 0 and "its clock is all ranks'" or string.format("clock within %.1f us of rank 0's", doubt / 1e3)
+    local part = profile:_trace_part(rank, string.format("rank %d (%s)", rank, host_name()), note, began + shift - first, ids)
     local parts = distributed.gather_object(part, 0)
     if parts then
         local ok, message = pcall(tide._profiler_write, path, HEAD .. table.concat(parts, ",\n") .. TAIL)
-        wrong = ok and "" or message:gsub("^.*save: ", "")
+        wrong = ok and "" or string.gsub(message, "^.*save: ", "")
     end
     wrong = distributed.broadcast_object(wrong, 0)
     if wrong ~= "" then
@@ -186,7 +186,7 @@ local function amount(bytes)
     while bytes >= 999.5 and k < #UNITS do
         bytes, k = bytes / 1000, k + 1
     end
-    return (k == 1 and "%.0f %s" or "%.3g %s"):format(bytes, UNITS[k])
+    return string.format(k == 1 and "%.0f %s" or "%.3g %s", bytes, UNITS[k])
 end
 
 local Report = {}
@@ -196,13 +196,13 @@ function Report:__tostring()
         widest = math.max(widest, #row.name)
     end
     local form = "%-" .. widest .. "s  %5s  %8s  %10s  %11s  %6s  %s"
-    local lines = { form:format("collective", "calls", "bytes", "time", "bandwidth", "hidden", "last") }
+    local lines = { string.format(form, "collective", "calls", "bytes", "time", "bandwidth", "hidden", "last") }
     for _, row in ipairs(self) do
-        local last = row.last and ("rank %d (%d of %d, by %.3f ms)"):format(row.last, row.last_times, row.meetings, row.late_us / 1e3) or "-"
-        lines[#lines + 1] = form:format(row.name, ("%.0f"):format(row.calls), amount(row.bytes), ("%.3f ms"):format(row.time_us / 1e3),
-            amount(row.bandwidth) .. "/s", ("%.0f %%"):format(100 * row.hidden), last)
+        local last = row.last and string.format("rank %d (%d of %d, by %.3f ms)", row.last, row.last_times, row.meetings, row.late_us / 1e3) or "-"
+        lines[#lines + 1] = string.format(form, row.name, string.format("%.0f", row.calls), amount(row.bytes), string.format("%.3f ms", row.time_us / 1e3),
+            amount(row.bandwidth) .. "/s", string.format("%.0f %%", 100 * row.hidden), last)
     end
-    lines[#lines + 1] = ("%d ranks, clocks within %.1f µs; times are a transfer's, hidden is what backward's kernels ran beside"):format(self.ranks,
+    lines[#lines + 1] = string.format("%d ranks, clocks within %.1f µs; times are a transfer's, hidden is what backward's kernels ran beside", self.ranks,
         self.clocks_us)
     return table.concat(lines, "\n")
 end

@@ -194,6 +194,23 @@ t.test("rows of tables", function()
     end
 end)
 
+t.test("stages of several dtypes round where eager rounds", function()
+    local function mixed(x, y)
+        local powers = x:sin():float_power(y)
+        return powers:mean(2, { keepdim = true }):maximum(powers), (x:half() * 1.1 + y:half()):float():softmax(2)
+    end
+    local f = tide.jit.script(mixed)
+    for _, shape in ipairs { { 2, 3 }, { 40, 64 }, { 3, 5000 } } do
+        local x, y = tide.rand(shape) + 0.1, tide.rand(shape)
+        for _ = 1, 3 do
+            local got, want = table.pack(f(x, y)), table.pack(mixed(x, y))
+            for k = 1, 2 do
+                t.is_true(tide.equal(got[k], want[k]), ("result %d of (%d, %d)"):format(k, shape[1], shape[2]))
+            end
+        end
+    end
+end)
+
 -- Rows side by side.
 local function joined(x, y, w)
     local both = tide.cat({ x, y, x }, -1)

@@ -3,7 +3,7 @@
  * Where the values of nodes are wanted, a copy of the graph gets a clone behind each node, and the
  * clones are results of the copy: what is written later is not seen in them.
  */
-#include "engine/script/bisect.h"
+#include "engine/script/passes/bisect.h"
 
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
