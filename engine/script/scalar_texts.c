@@ -217,7 +217,7 @@ typedef struct builder {
 } builder;
 
 static void add(builder *b, const char *bytes, size_t n) {
-    if (b->status)
+    if (b->status || !n)
         return;
     if (b->used + n > b->room) {
         size_t room = 2 * (b->used + n) + 64;
