@@ -12,6 +12,7 @@
 #include "engine/core/observer.h"
 #include "engine/script/code.h"
 #include "engine/script/future.h"
+#include "engine/script/kinds.h"
 #include "engine/script/operands.h"
 #include "engine/script/row_kernel.h"
 #include "engine/script/value_call.h"
@@ -401,8 +402,7 @@ td_step_fn td_step_of_kind(td_ir_kind kind) {
         [TD_IR_CAST] = run_cast,           [TD_IR_RAISE] = run_raise,
         [TD_IR_PRINT] = run_print,         [TD_IR_CALL] = run_call,
         [TD_IR_FORK] = run_fork,           [TD_IR_HOST_CALL] = run_host_call,
-        [TD_IR_DICT_CONSTRUCT] = run_dict, [TD_IR_WITH] = run_with,
-        [TD_IR_DICT_CONSTRUCT] = run_dict};
+        [TD_IR_DICT_CONSTRUCT] = run_dict, [TD_IR_WITH] = run_with};
     return steps[kind] ? steps[kind] : run_unknown;
 }
 
