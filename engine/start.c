@@ -19,7 +19,7 @@ static const td_backend_module cuda = {
 static td_status init(void) {
     td_status status = TD_OK;
     td_backend_module_announce(&cuda);
-    td_compile_log_announce();
+    td_activity_log_announce();
     td_openmp_prepare();
     td_autograd_destroy_hook = td_autograd_free;
     if (!td_backends[TD_CPU])

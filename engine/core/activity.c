@@ -1,5 +1,5 @@
 /* activity.c: the sources of activities that devices' modules have registered, by kind of device;
- * and the CPU's, a list of what was compiled while somebody records. */
+ * and the CPU's, a ring of what threads of the engine's own did while somebody records. */
 #include "engine/core/activity.h"
 
 #include "engine/core/memory.h"
@@ -29,9 +29,9 @@ void td_activity_listen(void (*appeared)(td_device_type type)) {
     atomic_store(&listener, appeared);
 }
 
-/* ---- what the engine compiles ---- */
+/* ---- the CPU's log ---- */
 
-enum { MOST = 65536, NAME = 200 };
+enum { NAME = 200 };
 
 typedef struct entry {
     td_activity activity;
@@ -41,78 +41,79 @@ typedef struct entry {
 static atomic_bool listening;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static entry *entries;
-static int64_t nentries, room, most, lost;
+static int64_t count, room, most; /* count goes on when the ring is full */
+static int64_t lost;              /* for want of memory */
 
-static uint64_t now(void) {
+int64_t td_clock_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-td_compile_request td_compile_request_now(void) {
-    if (!atomic_load_explicit(&listening, memory_order_relaxed))
-        return (td_compile_request){0, 0};
-    return (td_compile_request){(uint32_t)syscall(SYS_gettid), now()};
+static bool is_listening(void) {
+    return atomic_load_explicit(&listening, memory_order_relaxed);
 }
 
-uint64_t td_compile_begin(void) {
-    return atomic_load_explicit(&listening, memory_order_relaxed) ? now() : 0;
-}
-
-/* With the lock held; NULL: there is no room. */
-static entry *add_entry(void) {
-    if (nentries == room && room < most) {
+/* With the lock held: a new place, or that of the oldest; NULL: memory is out. */
+static entry *next_entry(void) {
+    if (count == room && room < most) {
         int64_t more = room ? 2 * room : 64;
         more = more < most ? more : most;
         entry *larger = td_realloc(entries, (size_t)more * sizeof *larger);
-        entries = larger ? larger : entries;
-        room = larger ? more : room;
+        if (!larger)
+            return NULL;
+        entries = larger;
+        room = more;
     }
-    return nentries < room ? &entries[nentries++] : NULL;
+    return &entries[count++ % room];
 }
 
-void td_compile_end(uint64_t began_ns, td_compiler compiler, td_compile_request request,
-                    const char *what, const char *name) {
-    if (!began_ns)
+void td_activity_log(const td_activity *activity) {
+    if (!is_listening())
         return;
     pthread_mutex_lock(&lock);
-    entry *e = atomic_load(&listening) ? add_entry() : NULL;
+    entry *e = atomic_load(&listening) ? next_entry() : NULL;
     if (e) {
-        snprintf(e->name, sizeof e->name, "%s %s", what, name);
-        e->activity = (td_activity){.kind = TD_ACTIVITY_COMPILE,
-                                    .thread = request.thread,
-                                    .track = {.device = {.type = TD_CPU}, .id = (uint16_t)compiler},
-                                    .start_ns = began_ns,
-                                    .end_ns = now(),
-                                    .launch_ns = request.at_ns};
+        e->activity = *activity;
+        snprintf(e->name, sizeof e->name, "%s", activity->name);
     } else {
         lost++;
     }
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- the source ---- */
+static uint64_t now(void) {
+    return (uint64_t)td_clock_ns();
+}
+
+/* With the lock held. */
+static void forget(void) {
+    td_free(entries);
+    entries = NULL;
+    count = room = lost = 0;
+}
 
 static const char *begin(int64_t wanted) {
     pthread_mutex_lock(&lock);
-    most = wanted < MOST ? wanted : MOST;
-    nentries = lost = 0;
+    forget();
+    most = wanted > 0 ? wanted : 1;
     atomic_store(&listening, true);
     pthread_mutex_unlock(&lock);
     return NULL;
 }
 
-/* What is being compiled is not waited for: it is no work that the recording's calls asked for. */
+/* What is being compiled is no work that the recording's calls asked for, and what has not arrived
+ * is other ranks' business as well: both are left out. */
 static void wait_for_nothing(void) {}
 
 static int64_t collect(td_activity_fn take, void *ctx) {
     pthread_mutex_lock(&lock);
-    for (int64_t k = 0; k < nentries; k++) {
+    int64_t n = count < room ? count : room, gone = lost + count - n;
+    for (int64_t k = 0; k < n; k++) {
         entries[k].activity.name = entries[k].name;
         take(ctx, &entries[k].activity);
     }
-    int64_t gone = lost;
-    nentries = lost = 0;
+    forget();
     pthread_mutex_unlock(&lock);
     return gone;
 }
@@ -120,14 +121,39 @@ static int64_t collect(td_activity_fn take, void *ctx) {
 static void end(void) {
     pthread_mutex_lock(&lock);
     atomic_store(&listening, false);
-    td_free(entries);
-    entries = NULL;
-    nentries = room = 0;
+    forget();
     pthread_mutex_unlock(&lock);
 }
 
-void td_compile_log_announce(void) {
+void td_activity_log_announce(void) {
     static const td_activity_source source = {
         .now = now, .begin = begin, .wait = wait_for_nothing, .collect = collect, .end = end};
     td_activity_register(TD_CPU, &source);
+}
+
+/* ---- what the engine compiles ---- */
+
+td_compile_request td_compile_request_now(void) {
+    if (!is_listening())
+        return (td_compile_request){0, 0};
+    return (td_compile_request){(uint32_t)syscall(SYS_gettid), now()};
+}
+
+uint64_t td_compile_begin(void) {
+    return is_listening() ? now() : 0;
+}
+
+void td_compile_end(uint64_t began_ns, td_compiler compiler, td_compile_request request,
+                    const char *what, const char *name) {
+    char text[NAME];
+    if (!began_ns)
+        return;
+    snprintf(text, sizeof text, "%s %s", what, name);
+    td_activity_log(&(td_activity){.kind = TD_ACTIVITY_COMPILE,
+                                   .thread = request.thread,
+                                   .name = text,
+                                   .track = {.device = {.type = TD_CPU}, .id = (uint16_t)compiler},
+                                   .start_ns = began_ns,
+                                   .end_ns = now(),
+                                   .launch_ns = request.at_ns});
 }

@@ -64,11 +64,21 @@ void td_activity_register(td_device_type type, const td_activity_source *source)
 /* Who is told of sources that appear from now on, on the thread that loads their module. */
 void td_activity_listen(void (*appeared)(td_device_type type));
 
-/* ---- what the engine compiles ----
+/* ---- the CPU's log ----
  *
- * On threads of its own: the CPU's source. It costs a load and a branch while nobody records. */
+ * What threads of the engine's own do (they compile, they move data between processes): the CPU's
+ * source. It costs a load and a branch while nobody records. */
 
-/* The rows that they are shown on: the streams of these activities. */
+/* The log's clock, the system's monotonic one, ns. */
+int64_t td_clock_ns(void);
+/* Keep a copy, if somebody records; of more than is wanted the newest. Names are cut at 200
+ * characters. */
+void td_activity_log(const td_activity *activity);
+/* When the engine starts: whoever records may ask for the log. */
+void td_activity_log_announce(void);
+
+/* The rows that what is compiled is shown on: its streams. Those from TD_COMPILERS on are the
+ * transfers'. */
 typedef enum td_compiler { TD_COMPILER_CODE, TD_COMPILER_GRAPHS, TD_COMPILERS } td_compiler;
 
 /* Who asked for it: noted on the asker's thread. */
@@ -83,8 +93,5 @@ uint64_t td_compile_begin(void);
 /* It has been done. "WHAT NAME" is what people read, cut at 200 characters. */
 void td_compile_end(uint64_t began_ns, td_compiler compiler, td_compile_request request,
                     const char *what, const char *name);
-
-/* When the engine starts: whoever records may ask for the log. */
-void td_compile_log_announce(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* driver.c: a queue, a list of what is under way, and the loop between them. */
 #include "engine/distributed/driver.h"
 
+#include "engine/core/activity.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/signals.h"
 #include "engine/distributed/elements.h"
@@ -54,7 +55,7 @@ static void finish(td_work *work, td_progress progress) {
 }
 
 static void start(td_work *work) {
-    work->started_ns = td_transfers_clock();
+    work->started_ns = td_clock_ns();
     if (!driver.transport->start(work->group, &work->transfer, &work->token, work->why)) {
         finish(work, TD_BROKEN);
         return;
@@ -128,9 +129,9 @@ static void *drive(void *unused) {
             answer(q);
         }
         if (work || q || look())
-            since = td_transfers_clock();
+            since = td_clock_ns();
         else if (driver.under_way)
-            nap(td_transfers_clock() - since);
+            nap(td_clock_ns() - since);
     }
     return NULL;
 }

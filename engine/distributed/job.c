@@ -10,7 +10,6 @@
 #include "engine/distributed/flight.h"
 #include "engine/distributed/hub.h"
 #include "engine/distributed/launcher.h"
-#include "engine/distributed/transfers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +107,6 @@ td_status td_job_open(const char *name, const td_job_options *options) {
     snprintf(engine, sizeof engine, "%s: %s", transport->name, transport->version());
     local_rank = launcher.local_rank < 0 ? 0 : launcher.local_rank;
     td_flight_clear();
-    td_transfers_register();
     if (transport != &td_transport_single)
         TD_TRY(check_size(&launcher, all.size));
     if (all.size > 1)
@@ -377,7 +375,7 @@ static void name_work(const td_group *group, const td_post *post, td_work *work)
     work->everywhere = td_collective_number(group->number, pair ? 0 : group->sequence);
     work->group_number = group->number;
     work->thread = (uint32_t)syscall(SYS_gettid);
-    work->posted_ns = td_transfers_clock();
+    work->posted_ns = td_clock_ns();
 }
 
 td_status td_post_start(td_group *group, const td_post *post, td_work **out) {

@@ -4,11 +4,7 @@
 
 #include "engine/distributed/work.h"
 
-/* Register the source, the CPU's. */
-void td_transfers_register(void);
 /* The work has just arrived; on the driver's thread. */
 void td_transfers_note(const td_work *work);
-/* By the source's clock, the monotonic one. */
-int64_t td_transfers_clock(void);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "engine/script/scripted.h"
 
+#include "engine/core/activity.h"
 #include "engine/core/default_dtype.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
@@ -18,7 +19,6 @@
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- finding one ---- */
 
@@ -78,12 +78,6 @@ static td_special *find_narrower(const td_scripted *f, td_special *wanted) {
     return s;
 }
 
-static int64_t clock_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* In place of `narrower`, or as the newest. */
 static void publish(td_scripted *f, td_special *s, td_special *narrower) {
     s->made = f->made;
@@ -121,9 +115,9 @@ static td_status begin(td_scripted *f, uint64_t modes, const td_value *inputs, t
 }
 
 static td_status rewrite(const td_scripted *f, td_special *s, const td_value *inputs) {
-    int64_t began = clock_ns();
+    int64_t began = td_clock_ns();
     td_status status = td_special_rewrite(f, s, inputs);
-    s->ns = clock_ns() - began;
+    s->ns = td_clock_ns() - began;
     return status;
 }
 
@@ -270,9 +264,9 @@ static __attribute__((cold, noinline)) td_status run_timed(const td_script *scri
                                                            td_shared_host *host,
                                                            const td_value *inputs,
                                                            td_value *outputs, atomic_llong *least) {
-    int64_t began = clock_ns();
+    int64_t began = td_clock_ns();
     td_status status = td_script_run_with(script, host, inputs, outputs);
-    long long took = clock_ns() - began, before = atomic_load(least);
+    long long took = td_clock_ns() - began, before = atomic_load(least);
     while (status == TD_OK && (!before || took < before) &&
            !atomic_compare_exchange_weak(least, &before, took)) {
     }

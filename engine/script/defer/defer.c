@@ -3,6 +3,7 @@
  */
 #include "engine/script/defer/defer.h"
 
+#include "engine/core/activity.h"
 #include "engine/core/default_dtype.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
@@ -12,7 +13,6 @@
 #include "engine/script/defer/defer_plan.h"
 
 #include <string.h>
-#include <time.h>
 
 enum {
     MOST_VALUES = 2 * TD_DEFERRAL_CALLS,
@@ -57,12 +57,6 @@ struct td_deferral {
 
 static td_status no_memory(void) {
     return td_fail(TD_ENOMEM, "out of memory for calls that are put off");
-}
-
-static int64_t clock_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 static td_status run_pending(td_pending *self) {
@@ -328,12 +322,12 @@ static void undo(td_deferral *d, td_generator drawn) {
 /* What graphs refuse is tried call by call, which says what is wrong as eager mode does. */
 static td_status run_either_way(td_deferral *d, td_path_end *e, td_path_step *const *steps) {
     td_generator drawn = td_get_default_generator();
-    int64_t began = clock_ns();
+    int64_t began = td_clock_ns();
     if (!e)
         return run_calls(d, steps);
     td_status status = run_plan(d, e->plan, steps);
     if (e->count == GRAPH_AT)
-        d->counts.made += clock_ns() - began;
+        d->counts.made += td_clock_ns() - began;
     d->counts.graph_runs += status == TD_OK;
     if (status == TD_OK || status == TD_EINTR)
         return status;
@@ -357,10 +351,10 @@ static td_status run_gathered(td_deferral *d) {
     td_status status = steps && held ? TD_OK : no_memory();
     if (status == TD_OK) {
         int n = list_held(d, held);
-        int64_t began = clock_ns();
+        int64_t began = td_clock_ns();
         td_path_end *e = choose(d, n, held);
         if (e && e->count == GRAPH_AT)
-            d->counts.made += clock_ns() - began;
+            d->counts.made += td_clock_ns() - began;
         td_path_list(d->at, steps);
         status = run_either_way(d, e, steps);
     }
@@ -375,11 +369,11 @@ static td_status run_gathered(td_deferral *d) {
 static td_status settle(td_deferral *d) {
     td_pending_work = NULL;
     td_modes before = td_set_modes(d->root->modes);
-    int64_t began = clock_ns();
+    int64_t began = td_clock_ns();
     int ncalls = d->ncalls;
     td_status status = run_gathered(d);
     td_set_modes(before);
-    d->host.settled(d->host.ctx, ncalls, clock_ns() - began, status);
+    d->host.settled(d->host.ctx, ncalls, td_clock_ns() - began, status);
     return status;
 }
 
