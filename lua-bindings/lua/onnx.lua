@@ -252,17 +252,13 @@ local function read_dynamic(dynamic, names, inputs)
     return masks, dims
 end
 
--- Inputs with so many copies of themselves along the dims that are dynamic.
-local function copied(inputs, dims, times)
+-- Inputs that lie twice along the dims that are dynamic.
+local function doubled(inputs, dims)
     local given = {}
     for k, x in ipairs(inputs) do
         given[k] = x:detach()
         for dim in pairs(dims[k]) do
-            local copies = {}
-            for c = 1, times do
-                copies[c] = given[k]
-            end
-            given[k] = tide.cat(copies, dim)
+            given[k] = tide.cat({ given[k], given[k] }, dim)
         end
     end
     return given
@@ -289,7 +285,7 @@ local function check_written(f, path, inputs, dims)
     end
     for _, list in ipairs(dims) do
         if next(list) then
-            local ran, differs = pcall(first_difference, f, path, copied(inputs, dims, 2))
+            local ran, differs = pcall(first_difference, f, path, doubled(inputs, dims))
             if not ran or differs then
                 fail("onnx.export: dynamic: the function holds for one size alone%s: compile it with tide.jit.script, or leave dynamic out",
                     ran and "" or " (" .. string.gsub(tostring(differs), "\n.*", "") .. ")")

@@ -92,16 +92,11 @@ end
 
 -- A function that calls the network in a way; nil: there is no such way for it.
 local function forward_of(case, way)
-    local net, inputs = case.net, case.inputs
-    local function call() return net(table.unpack(inputs)) end
-    if way:find "scripted" then
-        local ok, f = pcall(tide.jit.trace, net, inputs, { check = false })
-        if not ok then
-            return nil
-        end
-        call = function() return f(table.unpack(inputs)) end
+    local net, inputs, ok = case.net, case.inputs, true
+    if way == "scripted" then
+        ok, net = pcall(tide.jit.trace, net, inputs, { check = false })
     end
-    return way:find "amp" and with_autocast(call) or call
+    return ok and function() return net(table.unpack(inputs)) end or nil
 end
 
 local function make(build, what, way)
@@ -117,15 +112,16 @@ local function make(build, what, way)
     if not forward then
         return nil
     end
+    local mixed = way:find "amp" and with_autocast or function(fn) return fn end
     if what == "run" then
+        local run = mixed(forward)
         return function()
             local _ <close> = tide.no_grad()
-            return forward()
+            return run()
         end
     end
     local optimizer = tide.optim.SGD(case.net:parameters(), { lr = 1e-4, momentum = 0.9 })
-    local function loss_of() return case.loss(forward()) end
-    loss_of = way:find "amp" and with_autocast(loss_of) or loss_of
+    local loss_of = mixed(function() return case.loss(forward()) end)
     return function()
         optimizer:zero_grad()
         loss_of():backward()

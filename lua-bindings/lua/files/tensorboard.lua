@@ -2,37 +2,16 @@
 -- (length, data, a masked CRC-32C of each), each of which holds an Event in the wire format of protocol buffers.
 local tide = ...
 local fail, declare = tide._fail, tide._function
+local wire = tide._require "files.wire"
+local whole, double, bytes, float = wire.whole, wire.double, wire.bytes, wire.float
 local tensorboard = {}
 
--- ---- the wire format ----
-
-local function varint(n)
-    local bytes = {}
-    repeat
-        local rest = n >> 7
-        bytes[#bytes + 1] = string.char(n & 127 | (rest ~= 0 and 128 or 0))
-        n = rest
-    until n == 0
-    return table.concat(bytes)
-end
-
-local VARINT, DOUBLE, BYTES, FLOAT = 0, 1, 2, 5
-local function key(field, kind) return varint(field << 3 | kind) end
-local function whole(field, n) return key(field, VARINT) .. varint(n) end
-local function double(field, x) return key(field, DOUBLE) .. string.pack("<d", x) end
-local function bytes(field, s) return key(field, BYTES) .. varint(#s) .. s end
 local function doubles(field, list)
     local parts = {}
     for k, x in ipairs(list) do
         parts[k] = string.pack("<d", x)
     end
     return bytes(field, table.concat(parts))
-end
--- The nearest float: what is too large for one is infinite.
-local function float(field, x)
-    local bound = 3.4028235677973366e38
-    local infinite = x >= bound and math.huge or x <= -bound and -math.huge
-    return key(field, FLOAT) .. string.pack("<f", infinite or x)
 end
 
 -- ---- records ----

@@ -258,7 +258,8 @@ function Writer:values(names)
     return list
 end
 
-kinds["prim::If"] = function(writer, node)
+-- Lua's variables of what a node gives, declared before it.
+local function declare_outputs(writer, node)
     local names = {}
     for k, output in ipairs(node.outputs) do
         names[k] = writer:define(output)
@@ -266,6 +267,11 @@ kinds["prim::If"] = function(writer, node)
     if #names > 0 then
         writer:line("local " .. table.concat(names, ", "))
     end
+    return names
+end
+
+kinds["prim::If"] = function(writer, node)
+    local names = declare_outputs(writer, node)
     writer:line(string.format("if %s then", writer:argument(node, 1)), node.place)
     for k = 1, 2 do
         local block = node.blocks[k]
@@ -288,13 +294,7 @@ local function guard_text(mode)
 end
 
 kinds["prim::With"] = function(writer, node)
-    local names = {}
-    for k, output in ipairs(node.outputs) do
-        names[k] = writer:define(output)
-    end
-    if #names > 0 then
-        writer:line("local " .. table.concat(names, ", "))
-    end
+    local names = declare_outputs(writer, node)
     writer:line("do", node.place)
     writer:line("    local _ <close> = " .. guard_text(node.mode))
     local block = node.blocks[1]

@@ -1,46 +1,31 @@
 -- onnx/encode.lua: messages of protobuf, as onnx/messages.lua describes them, as pieces of a file: strings, and contiguous tensors
 -- for their own bytes.
+local tide = ...
+local wire = tide._require "files.wire"
 local encode = {}
-
-local function varint(value)
-    local bytes = {}
-    repeat
-        local rest = value >> 7
-        bytes[#bytes + 1] = string.char(value & 0x7F | (rest ~= 0 and 0x80 or 0))
-        value = rest
-    until value == 0
-    return table.concat(bytes)
-end
-
-local VARINT <const>, EIGHT <const>, LENGTH <const>, FOUR <const> = 0, 1, 2, 5
 
 local function size_of(piece) return type(piece) == "string" and #piece or piece:numel() * piece:element_size() end
 
 local add_message
 
+local NUMBERS <const> = { int = wire.whole, float = wire.float, double = wire.double }
+
 -- One value of a field, behind what stands in `out`; its length in bytes.
 local function add_field(out, number, kind, value)
-    local function put(wire, bytes)
-        local text = varint(number << 3 | wire) .. bytes
-        out[#out + 1] = text
-        return #text
-    end
-    if kind == "int" then
-        return put(VARINT, varint(value))
-    elseif kind == "float" then
-        return put(FOUR, string.pack("<f", value))
-    elseif kind == "double" then
-        return put(EIGHT, string.pack("<d", value))
+    local inner, length = { value }, nil
+    if NUMBERS[kind] then
+        out[#out + 1] = NUMBERS[kind](number, value)
+        return #out[#out]
     elseif type(kind) == "string" then -- text, or the bytes of a place
-        local head = put(LENGTH, varint(size_of(value)))
-        out[#out + 1] = value
-        return head + size_of(value)
+        length = size_of(value)
+    else
+        inner = {}
+        length = add_message(inner, value, kind)
     end
-    local inner = {}
-    local length = add_message(inner, value, kind)
-    local head = put(LENGTH, varint(length))
+    local head = wire.head(number, length)
+    out[#out + 1] = head
     table.move(inner, 1, #inner, #out + 1, out)
-    return head + length
+    return #head + length
 end
 
 function add_message(out, message, description)

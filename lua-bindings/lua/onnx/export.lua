@@ -231,6 +231,12 @@ function Call:get(parameter, default)
     return out
 end
 
+--- Call:list(parameter, default): the same as a list: one number is a list of one.
+function Call:list(parameter, default)
+    local value = self:get(parameter, default)
+    return type(value) == "table" and value or { value }
+end
+
 --- Call:tensor(parameter): its value, nil where it is not there. Call:type(parameter): {dtype, sizes}.
 function Call:tensor(parameter) return self:has(parameter) and self.writer:value(self:name_of(parameter)) or nil end
 function Call:type(parameter) return self.writer:type(self:name_of(parameter)) end
@@ -273,9 +279,10 @@ end
 -- ---- nodes ----
 
 local families = {}
-for _, family in ipairs { "elements", "shapes", "layers", "numbers" } do
+for _, family in ipairs { "elements", "shapes", "layers" } do
     families[#families + 1] = tide._require("onnx.export_" .. family)
 end
+local numbers = tide._require "onnx.export_numbers"
 
 local function writer_of(node)
     for _, family in ipairs(families) do
@@ -453,10 +460,8 @@ function Writer:write_block(block)
         local ok, problem
         if fn then
             ok, problem = pcall(fn, self, node)
-        elseif families[#families][node.kind] then
-            ok, problem = pcall(function()
-                self.values[node.outputs[1].name] = families[#families][node.kind](self, node)
-            end)
+        elseif numbers[node.kind] then
+            ok, problem = pcall(function() self.values[node.outputs[1].name] = numbers[node.kind](self, node) end)
         else
             ok, problem = false, { onnx = "no form in ONNX for it" }
         end
@@ -571,9 +576,6 @@ end
 function export.pieces(description, options)
     local self = new_writer(new_shared())
     self.made, self.viewed = {}, {}
-    for _, name in ipairs(options.output_names) do -- no value within takes such a name
-        self.shared.taken[name] = nil
-    end
     local inputs = add_inputs(self, description, options.input_names, options.dynamic)
     self:write_block(description)
     local outputs = add_outputs(self, description, options.output_names)

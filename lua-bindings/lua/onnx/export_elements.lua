@@ -28,6 +28,9 @@ elements.from_one_based = function(call, w)
     return w:node("Sub", { x, w:cast(above, "bool", "int64") })
 end
 
+-- Floats without their fractions.
+local function toward_zero(w, x) return w:node("Mul", { w:node("Sign", { x }), w:node("Floor", { w:node("Abs", { x }) }) }) end
+
 -- What integers are already.
 for _, name in ipairs { "ceil", "floor", "round", "trunc" } do
     local of_floats = elements[name]
@@ -37,8 +40,7 @@ for _, name in ipairs { "ceil", "floor", "round", "trunc" } do
         elseif name == "round" and call:get("decimals", 0) ~= 0 then
             wrong("round to %d decimals", call:get("decimals"))
         elseif name == "trunc" then
-            local x = call:tensor("x")
-            return w:node("Mul", { w:node("Sign", { x }), w:node("Floor", { w:node("Abs", { x }) }) })
+            return toward_zero(w, call:tensor("x"))
         end
         return of_floats(call, w)
     end
@@ -60,7 +62,7 @@ for name, formula in pairs {
     logsigmoid = function(w, x, number) return w:node("Sub", { w:node("Min", { x, number(0) }),
         w:node("Log", { w:node("Add", { w:node("Exp", { w:node("Neg", { w:node("Abs", { x }) }) }), number(1) }) }) }) end,
     tanhshrink = function(w, x) return w:node("Sub", { x, w:node("Tanh", { x }) }) end,
-    frac = function(w, x) return w:node("Sub", { x, w:node("Mul", { w:node("Sign", { x }), w:node("Floor", { w:node("Abs", { x }) }) }) }) end,
+    frac = function(w, x) return w:node("Sub", { x, toward_zero(w, x) }) end,
     deg2rad = function(w, x, number) return w:node("Mul", { x, number(math.pi / 180) }) end,
     rad2deg = function(w, x, number) return w:node("Mul", { x, number(180 / math.pi) }) end,
 } do
@@ -205,8 +207,7 @@ elements.div = function(call, w)
     if mode == "floor" then
         return floor_divide(w, both, dtype)
     elseif mode == "trunc" and string.find(dtype, "float") then
-        local quotient = w:node("Div", both)
-        return w:node("Mul", { w:node("Sign", { quotient }), w:node("Floor", { w:node("Abs", { quotient }) }) })
+        return toward_zero(w, w:node("Div", both))
     end
     return w:node("Div", both)
 end

@@ -3,8 +3,6 @@ local tide = ...
 local wrong = tide._require("onnx.tensors").wrong
 local layers = {}
 
-local function list_of(value) return type(value) == "table" and value or { value } end
-
 -- ---- products ----
 
 for name, names in pairs { matmul = { "x", "y" }, mm = { "x", "y" }, bmm = { "x", "y" }, mv = { "x", "y" }, dot = { "x", "y" } } do
@@ -74,7 +72,7 @@ end
 
 -- ---- reductions ----
 
-local function axes_of(call, w) return call:has("dim") and w:ints(list_of(call:get("dim"))) or nil end
+local function axes_of(call, w) return call:has("dim") and w:ints(call:list("dim")) or nil end
 
 local function reduced(call, w, op, x)
     return w:node(op, { x, axes_of(call, w) }, { keepdims = call:get("keepdim", false) and 1 or 0 })
@@ -96,7 +94,7 @@ local function variance(call, w, root)
     local off = w:node("Sub", { x, w:node("ReduceMean", { x, axes }, { keepdims = 1 }) })
     local squares = reduced(call, w, "ReduceSum", w:node("Mul", { off, off }))
     local n = 1
-    for _, d in ipairs(call:has("dim") and list_of(call:get("dim")) or {}) do
+    for _, d in ipairs(call:has("dim") and call:list("dim") or {}) do
         n = n * (sizes[(d < 0 and d + #sizes or d) + 1] or wrong("%s over a dim of any size", call.node.kind))
     end
     if not call:has("dim") then
@@ -117,7 +115,6 @@ layers.norm = function(call, w)
     end
     return reduced(call, w, p == 1 and "ReduceL1" or "ReduceL2", x)
 end
-layers.vector_norm = nil
 
 layers.normalize = function(call, w)
     local x, dtype, p = call:tensor("input"), call:result_dtype(), call:get("p", 2)
@@ -185,9 +182,9 @@ local function twice(list)
     return both
 end
 
--- An argument as so many ints.
-local function ints(call, parameter, n, default)
-    local value, list = call:get(parameter, default), {}
+-- A number, or a list of them, as so many ints.
+local function ints(value, n)
+    local list = {}
     for k = 1, n do
         list[k] = type(value) == "table" and (value[k] or value[1]) or value
     end
@@ -209,29 +206,28 @@ end
 
 for n = 1, 3 do
     layers["conv" .. n .. "d"] = function(call, w)
-        local a = { strides = ints(call, "stride", n, 1), dilations = ints(call, "dilation", n, 1), group = call:get("groups", 1) }
+        local a = { strides = ints(call:get("stride", 1), n), dilations = ints(call:get("dilation", 1), n), group = call:get("groups", 1) }
         local padding = call:get("padding", 0)
         if padding == "same" then
             a.auto_pad = "SAME_UPPER"
         else
-            a.pads = twice(ints(call, "padding", n, 0))
-            a.pads = padding == "valid" and twice(ints({ get = function() return 0 end }, "", n)) or a.pads
+            a.pads = twice(ints(padding == "valid" and 0 or padding, n))
         end
         return batched(call, w, n, function(x) return w:node("Conv", { x, call:tensor("weight"), call:tensor("bias") }, a) end)
     end
     layers["conv_transpose" .. n .. "d"] = function(call, w)
-        local a = { strides = ints(call, "stride", n, 1), dilations = ints(call, "dilation", n, 1), group = call:get("groups", 1),
-            pads = twice(ints(call, "padding", n, 0)), output_padding = ints(call, "output_padding", n, 0) }
+        local a = { strides = ints(call:get("stride", 1), n), dilations = ints(call:get("dilation", 1), n), group = call:get("groups", 1),
+            pads = twice(ints(call:get("padding", 0), n)), output_padding = ints(call:get("output_padding", 0), n) }
         return batched(call, w, n, function(x) return w:node("ConvTranspose", { x, call:tensor("weight"), call:tensor("bias") }, a) end)
     end
     local function window(call)
-        local kernel = ints(call, "kernel_size", n)
-        return { kernel_shape = kernel, strides = call:has("stride") and ints(call, "stride", n) or kernel,
-            pads = twice(ints(call, "padding", n, 0)), ceil_mode = call:get("ceil_mode", false) and 1 or 0 }
+        local kernel = ints(call:get("kernel_size"), n)
+        return { kernel_shape = kernel, strides = call:has("stride") and ints(call:get("stride"), n) or kernel,
+            pads = twice(ints(call:get("padding", 0), n)), ceil_mode = call:get("ceil_mode", false) and 1 or 0 }
     end
     layers["max_pool" .. n .. "d"] = function(call, w)
         local a = window(call)
-        a.dilations = ints(call, "dilation", n, 1)
+        a.dilations = ints(call:get("dilation", 1), n)
         if call:get("return_indices", false) then
             wrong("max_pool%dd with return_indices", n)
         end
@@ -247,7 +243,7 @@ for n = 1, 3 do
     end
     for kind, ops in pairs { avg = { "GlobalAveragePool", "AveragePool" }, max = { "GlobalMaxPool", "MaxPool" } } do
         layers[string.format("adaptive_%s_pool%dd", kind, n)] = function(call, w)
-            local sizes, wanted, kernel, all = call:sizes("input"), list_of(call:get("output_size")), {}, true
+            local sizes, wanted, kernel, all = call:sizes("input"), call:list("output_size"), {}, true
             for d = 1, n do
                 local size, out = sizes[#sizes - n + d], wanted[d] or wanted[1]
                 out = out == math.mininteger and size or out
@@ -265,7 +261,7 @@ for n = 1, 3 do
 end
 
 layers.pad = function(call, w)
-    local rank, list, mode = #call:sizes("input"), list_of(call:get("pad")), call:get("mode", "constant")
+    local rank, list, mode = #call:sizes("input"), call:list("pad"), call:get("mode", "constant")
     local before, after = {}, {}
     for d = 1, rank do
         before[d], after[d] = 0, 0
@@ -324,7 +320,7 @@ local function affine(w, x, weight, bias)
 end
 
 layers.batch_norm = function(call, w)
-    local rank, dtype = #call:sizes("input"), call:result_dtype()
+    local dtype = call:result_dtype()
     if call:get("training", false) or not call:has("running_mean") then
         wrong("batch_norm in training mode: call eval() before")
     end
@@ -335,19 +331,18 @@ layers.batch_norm = function(call, w)
         local channels = call:sizes("running_mean")[1]
         return w:tensor(tide.full({ channels }, value, { dtype = tide[dtype] }))
     end
-    local _ = rank
     return w:node("BatchNormalization", { call:tensor("input"), of_channels("weight", 1), of_channels("bias", 0),
         call:tensor("running_mean"), call:tensor("running_var") }, { epsilon = call:get("eps", 1e-5) })
 end
 
 layers.layer_norm = function(call, w)
-    local n, dtype = #list_of(call:get("normalized_shape")), call:result_dtype()
-    local weight = call:tensor("weight") or w:tensor(tide.ones(list_of(call:get("normalized_shape")), { dtype = tide[dtype] }))
+    local n, dtype = #call:list("normalized_shape"), call:result_dtype()
+    local weight = call:tensor("weight") or w:tensor(tide.ones(call:list("normalized_shape"), { dtype = tide[dtype] }))
     return (w:node("LayerNormalization", { call:tensor("input"), weight, call:tensor("bias") }, { axis = -n, epsilon = call:get("eps", 1e-5) }))
 end
 
 layers.rms_norm = function(call, w)
-    local n, dtype, x = #list_of(call:get("normalized_shape")), call:result_dtype(), call:tensor("input")
+    local n, dtype, x = #call:list("normalized_shape"), call:result_dtype(), call:tensor("input")
     local axes = {}
     for k = 1, n do
         axes[k] = -k

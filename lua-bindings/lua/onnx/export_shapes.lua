@@ -11,8 +11,6 @@ local function dim_of(call, parameter, rank, default)
     return d < 0 and d + rank or d
 end
 
-local function list_of(value) return type(value) == "table" and value or { value } end
-
 -- ---- sizes ----
 
 for _, name in ipairs { "view", "reshape", "_unsafe_view" } do
@@ -52,7 +50,7 @@ end
 
 shapes.squeeze = function(call, w)
     local sizes, axes = call:sizes("x"), {}
-    local dims = call:has("dim") and list_of(call:get("dim")) or nil
+    local dims = call:has("dim") and call:list("dim") or nil
     for d = 0, #sizes - 1 do
         local wanted = not dims
         for _, one in ipairs(dims or {}) do
@@ -83,7 +81,7 @@ end
 
 shapes.permute = function(call, w)
     local order = {}
-    for k, d in ipairs(list_of(call:get("dims"))) do
+    for k, d in ipairs(call:list("dims")) do
         order[k] = d < 0 and d + #call:sizes("x") or d
     end
     return #order == 0 and call:tensor("x") or permuted(w, call:tensor("x"), order)
@@ -112,7 +110,7 @@ for _, name in ipairs { "t", "mT" } do
 end
 shapes.movedim = function(call, w)
     local rank, order, taken = #call:sizes("x"), {}, {}
-    local from, to = list_of(call:get("source")), list_of(call:get("destination"))
+    local from, to = call:list("source"), call:list("destination")
     for k = 1, #from do
         local source = from[k] < 0 and from[k] + rank or from[k]
         order[(to[k] < 0 and to[k] + rank or to[k]) + 1] = source
@@ -158,21 +156,21 @@ local function split_at(w, x, dim, lengths)
     return { list = { w:node("Split", { x, w:ints(lengths) }, { axis = dim }, #lengths) } }
 end
 
--- Parts of so many elements each, the last of what is left.
-local function split_by(call, w, length)
+-- Parts of these lengths; of one length, the last what is left; without one so many parts as the call says.
+local function split_by(call, w, lengths_given)
     local sizes = call:sizes("x")
     local dim, lengths = dim_of(call, "dim", #sizes, 0), {}
     local whole = sizes[dim + 1] or wrong("dim %d may be of any size, ONNX wants it fixed", dim + 1)
-    if type(length) == "table" and #length > 1 then
-        return split_at(w, call:tensor("x"), dim, length)
+    if lengths_given and #lengths_given > 1 then
+        return split_at(w, call:tensor("x"), dim, lengths_given)
     end
-    length = math.max(1, length == nil and -(-whole // call:get("chunks")) or list_of(length)[1])
+    local length = math.max(1, lengths_given and lengths_given[1] or -(-whole // call:get("chunks")))
     for at = 0, math.max(whole - 1, 0), length do
         lengths[#lengths + 1] = math.min(length, whole - at)
     end
     return split_at(w, call:tensor("x"), dim, lengths)
 end
-shapes.split = function(call, w) return split_by(call, w, call:get("split_size")) end
+shapes.split = function(call, w) return split_by(call, w, call:list("split_size")) end
 shapes.split_with_sizes = shapes.split
 shapes.chunk = function(call, w) return split_by(call, w) end
 
@@ -238,7 +236,7 @@ local function expand_to(call, w, parameter)
     local name = call:name_of(parameter)
     local constant, list = w.constants[name], w.values[name]
     local sizes = w:size_list(name)
-    local kept = constant and tide.tensor(list_of(constant.constant)):lt(0):any():item() or not constant and list and list.names
+    local kept = constant and tide.tensor(call:list(parameter)):lt(0):any():item() or not constant and list and list.names
     if kept then
         sizes = w:node("Where", { w:node("Less", { sizes, w:ints { 0 } }), w:ints { 1 }, sizes })
     end
@@ -265,11 +263,11 @@ local function tiled(call, w, counts)
     end
     return w:node("Tile", { x, w:ints(counts) })
 end
-shapes["repeat"] = function(call, w) return tiled(call, w, { table.unpack(list_of(call:get("sizes"))) }) end
-shapes.tile = function(call, w) return tiled(call, w, { table.unpack(list_of(call:get("dims"))) }) end
+shapes["repeat"] = function(call, w) return tiled(call, w, { table.unpack(call:list("sizes")) }) end
+shapes.tile = function(call, w) return tiled(call, w, { table.unpack(call:list("dims")) }) end
 
 shapes.flip = function(call, w)
-    local dims = list_of(call:get("dims"))
+    local dims = call:list("dims")
     local from, to, steps = {}, {}, {}
     for k = 1, #dims do
         from[k], to[k], steps[k] = -1, math.mininteger, -1
@@ -277,11 +275,11 @@ shapes.flip = function(call, w)
     return #dims == 0 and call:tensor("x") or w:node("Slice", { call:tensor("x"), w:ints(from), w:ints(to), w:ints(dims), w:ints(steps) })
 end
 shapes.roll = function(call, w)
-    local shifts, x, sizes = list_of(call:get("shifts")), call:tensor("x"), call:sizes("x")
+    local shifts, x, sizes = call:list("shifts"), call:tensor("x"), call:sizes("x")
     if not call:has("dims") then
         wrong("roll without dims")
     end
-    for k, dim in ipairs(list_of(call:get("dims"))) do
+    for k, dim in ipairs(call:list("dims")) do
         dim = dim < 0 and dim + #sizes or dim
         local size = sizes[dim + 1] or wrong("roll: dim %d may be of any size", dim + 1)
         local shift = size > 0 and shifts[k] % size or 0
