@@ -108,8 +108,9 @@ local function find_busy(events)
     return merged
 end
 
--- How much of [from, to] lies in the spans.
-local function overlap(spans, from, to)
+-- How much of the `duration` from `from` on lies in the spans. Times are rounded, and so are their sums: never more than all.
+local function overlap(spans, from, duration)
+    local to = from + duration
     local low, high = 1, #spans + 1
     while low < high do -- the first that ends behind `from`
         local middle = (low + high) // 2
@@ -124,7 +125,7 @@ local function overlap(spans, from, to)
         sum = sum + math.min(to, spans[low][2]) - math.max(from, spans[low][1])
         low = low + 1
     end
-    return sum
+    return math.min(sum, duration)
 end
 
 -- This rank's collectives, in columns, times in µs by rank 0's clock.
@@ -137,7 +138,7 @@ local function columns_of(profile, began, shift)
             local n = #columns.name + 1
             columns.name[n], columns.key[n], columns.bytes[n] = e.name, e.group .. "/" .. e.number, e.bytes
             columns.start[n], columns.time[n] = origin + e.start_us, e.duration_us
-            columns.hidden[n] = overlap(busy, e.start_us, e.start_us + e.duration_us)
+            columns.hidden[n] = overlap(busy, e.start_us, e.duration_us)
         end
     end
     return columns
