@@ -57,7 +57,8 @@ end
 
 -- ---- learning ----
 
-local function network()
+--- network(): the worth of both actions (n, 2), of states (n, 4).
+function dqn.network()
     return nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
 end
 
@@ -72,7 +73,7 @@ end
 function dqn.train(options)
     local seed = options.seed or 0
     tide.manual_seed(seed)
-    local cart, memory, net, slow = dqn.cart(seed), memory_of(10000), network(), network()
+    local cart, memory, net, slow = dqn.cart(seed), memory_of(10000), dqn.network(), dqn.network()
     slow:load_state_dict(net:state_dict())
     local optimizer = tide.optim.Adam(net:parameters(), { lr = 1e-3 })
     local draw = { generator = tide.Generator():manual_seed(seed + 1) }
