@@ -7,7 +7,7 @@ tide_build_packages="gcc g++ libc6-dev cmake ninja-build pkgconf|pkg-config libl
     libsodium-dev zlib1g-dev libpng-dev libturbojpeg0-dev"
 tide_pack_packages="python3 patchelf binutils dpkg-dev file git"
 tide_test_packages="$tide_pack_packages lua5.4 luajit python3-jupyter-client python3-nbclient python3-nbconvert
-    python3-jupyter-kernel-test python3-numpy time dataset-fashion-mnist libonnx-testdata
+    python3-jupyter-kernel-test python3-numpy time dataset-fashion-mnist libonnx-testdata espeak-ng
     libllvm19|libllvm18|libllvm15 libopenmpi-dev openmpi-bin libmpich-dev mpich"
 tide_cross_packages="cmake ninja-build pkgconf ccache gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     libc6-dev-arm64-cross qemu-user-static liblua5.4-dev:arm64 libdnnl-dev:arm64 libopenblas-openmp-dev:arm64

@@ -3,6 +3,7 @@
 local tide = ...
 local fail, declare = tide._fail, tide._function
 local mime, html, pixels = tide._require "notebook.mime", tide._require "notebook.html", tide._require "plot.pixels"
+local wav = tide._require "files.wav"
 
 -- What is shown: its representations by type.
 local Rich = { __name = "tide.display" }
@@ -171,6 +172,33 @@ method("tensor", "Tensor x, *, bool stats=false, bool heatmap=false",
         return { ["text/html"] = html.tensor(o.x, o), ["text/plain"] = text }
     end)
 
+-- ---- sound ----
+
+method("audio", "any data=nil, int(1..)? rate=nil, *, str? path=nil, bool normalize=true, bool autoplay=false",
+    "Sound to play: a tensor (frames) or (channels, frames) and how many frames a second has, the bytes of a WAV file, or a path to one. A "
+    .. "tensor is made as loud as it can be, or (normalize = false) is from -1 to 1. autoplay: it begins by itself. "
+    .. "Example: tide.display.audio((tide.arange(8000) * 0.3):sin(), 8000)",
+    function(o)
+        local data, text = given(o), "<sound>"
+        if tide.is_tensor(data) then
+            if not o.rate then
+                fail("audio: argument 2 (rate): how many frames a second has")
+            end
+            if o.normalize and data:is_floating_point() and data:numel() > 0 then
+                local loudest = data:detach():abs():max():item()
+                data = loudest > 0 and loudest < math.huge and data:detach() / loudest or data
+            end
+            text = string.format("<sound, %.2f s>", data:dim() > 0 and data:size(-1) / o.rate or 0)
+            data = wav.bytes("audio", data, o.rate)
+        elseif type(data) ~= "string" then
+            fail("audio: argument 1 (data): expected a tensor or the bytes of a WAV file, got %s", tide._describe(data))
+        elseif not wav.match(data) then
+            fail("audio: %s is no WAV file", o.path and "'" .. o.path .. "'" or "argument 1 (data)")
+        end
+        return { ["text/plain"] = text, ["text/html"] = string.format('<audio controls%s src="data:audio/wav;base64,%s"></audio>',
+            o.autoplay and " autoplay" or "", tide._base64(data)) }
+    end)
+
 -- ---- data ----
 
 -- Functions whose first argument may be any table: it is never taken for options.
@@ -251,7 +279,7 @@ data_method("bundle", "bundle", "",
     end)
 
 tide._document(display, "display", "display(any value, {str id, bool update})",
-    "Show a value as that of an input is shown; with an id it can be replaced later. display.html, svg, png, jpeg, markdown, "
+    "Show a value as that of an input is shown; with an id it can be replaced later. display.html, svg, png, jpeg, audio, markdown, "
     .. "latex, json, vega, tensor and bundle show what they are named after. Example: tide.display({1, 2})")
 
 return display

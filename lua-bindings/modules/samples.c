@@ -156,8 +156,8 @@ static void write_sample(sound kind, float x, unsigned char *to) {
     }
 }
 
-/* _sound_bytes(x, kind): a float32 tensor (channels, frames) as interleaved samples, uint8 bytes.
- */
+/* _sound_bytes(x, kind, text): a float32 tensor (channels, frames) as interleaved samples: a uint8 tensor, or (text) a
+ * string. */
 static int push_sound_bytes(lua_State *L) {
     const td_tensor *x = tide_hold_tensor(L, 1, "write_wav");
     sound kind = (sound)luaL_checkoption(L, 2, NULL, sound_names);
@@ -170,6 +170,8 @@ static int push_sound_bytes(lua_State *L) {
     for (int64_t k = 0; k < frames; k++)
         for (int64_t c = 0; c < channels; c++, to += sound_bytes[kind])
             write_sample(kind, from[c * frames + k], to);
+    if (lua_toboolean(L, 3))
+        lua_pushlstring(L, (const char *)to - n, (size_t)n);
     return 1;
 }
 

@@ -33,7 +33,7 @@ function Encoder:forward(x, lengths)
     for _, layer in ipairs(self.convolutions) do
         x = F.dropout(F.relu(layer(x)), 0.5, self.training)
     end
-    local packed = nn.utils.rnn.pack_padded_sequence(x:transpose(2, 3), lengths, { batch_first = true })
+    local packed = nn.utils.rnn.pack_padded_sequence(x:transpose(2, 3), lengths, { batch_first = true, enforce_sorted = false })
     return (nn.utils.rnn.pad_packed_sequence(self.lstm(packed), { batch_first = true }))
 end
 

@@ -24,10 +24,13 @@ def printed(cell):
 
 
 class Notebooks(unittest.TestCase):
-    def execute(self, name):
+    def execute(self, name, **sources):
+        """The executed notebook; sources: what stands in cells instead, by their ids."""
         path = os.path.join(NOTEBOOKS, name)
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
+        for cell in notebook["cells"]:
+            cell["source"] = sources.get(cell["id"], cell["source"])
         resources = {"metadata": {"path": NOTEBOOKS}}
         NotebookClient(notebook, timeout=harness.TIMEOUT * 4, kernel_name="tide", resources=resources).execute()
         return notebook
@@ -80,8 +83,8 @@ class Notebooks(unittest.TestCase):
             self.assertGreater(accuracy[name], accuracy["network"] - 0.01)
         self.assertEqual(printed(cells["proof"]).count("unsafe_pairs"), 3)
 
-    def cells(self, name):
-        return {cell["id"]: cell for cell in self.execute(name)["cells"]}
+    def cells(self, name, **sources):
+        return {cell["id"]: cell for cell in self.execute(name, **sources)["cells"]}
 
     def test_low_precision(self):
         cells = self.cells("low_precision.ipynb")
@@ -108,6 +111,17 @@ class Notebooks(unittest.TestCase):
         self.assertEqual(len(re.findall(r" channels_last\n", printed(cells["stays"]))), 7, "all layers keep the order")
         self.assertLess(float(re.search(r"difference (\S+)", printed(cells["same"])).group(1)), 1e-5)
         self.assertIn("channels_last", cells["times"]["outputs"][-1]["data"]["text/plain"])
+
+    @unittest.skipUnless(shutil.which("espeak-ng"), "no espeak-ng")
+    def test_speech(self):
+        cells = self.cells("speech.ipynb", steps="TACOTRON_STEPS, WAVEGLOW_STEPS = 12, 6")
+        self.assertEqual(json.dumps(cells["data"]["outputs"]).count("data:audio/wav;base64"), 6)
+        for name in ("tacotron", "waveglow"):
+            first, last = re.search(r"loss (\S+), then (\S+)\n", printed(cells[name])).groups()
+            self.assertLess(float(last), float(first), name)
+        self.assertLess(float(re.search(r"furthest apart: (\S+)", printed(cells["inverse"])).group(1)), 1e-4)
+        self.assertEqual(json.dumps(cells["speak"]["outputs"]).count("data:audio/wav;base64"), 7)
+        self.assertIn("<svg", json.dumps(cells["attention"]["outputs"][-1]["data"]))
 
     def test_benchmarking(self):
         cells = self.cells("benchmarking.ipynb")

@@ -131,20 +131,30 @@ local function header(kind, float, channels, rate, frames)
         .. string.pack("<c4I4", "data", size), size % 2 == 1 and "\0" or ""
 end
 
-local function write(x, path, rate, bits, float)
+-- The bytes of a file: its beginning, the samples (a tensor, or a string), what follows them.
+local function encode(fname, x, rate, bits, float, as_text)
     x = x.ndim == 1 and x:unsqueeze(1) or x
     local kind = float and KINDS[FLOAT][bits // 8] or not float and KINDS[PCM][bits // 8]
     if x.ndim ~= 2 or not x:is_floating_point() then
-        fail("write_wav: x: floats (channels, frames) expected, got %s of shape %s", tostring(x.dtype), tostring(x.shape))
+        fail("%s: x: floats (channels, frames) expected, got %s of shape %s", fname, tostring(x.dtype), tostring(x.shape))
     elseif x.shape[1] < 1 or x.shape[1] > 65535 // 8 then
-        fail("write_wav: x: 1 to %d channels expected, got shape %s", 65535 // 8, tostring(x.shape))
+        fail("%s: x: 1 to %d channels expected, got shape %s", fname, 65535 // 8, tostring(x.shape))
     elseif not kind or bits % 8 ~= 0 then
-        fail("write_wav: option bits: %s expected, got %d", float and "32 or 64" or "8, 16, 24 or 32", bits)
+        fail("%s: option bits: %s expected, got %d", fname, float and "32 or 64" or "8, 16, 24 or 32", bits)
     elseif x:numel() * (bits // 8) > (1 << 32) - 128 or rate * x.shape[1] * (bits // 8) >= 1 << 32 then
-        fail("write_wav: x: a file holds 4 GiB at most, shape %s at a rate of %d takes more", tostring(x.shape), rate)
+        fail("%s: x: a file holds 4 GiB at most, shape %s at a rate of %d takes more", fname, tostring(x.shape), rate)
     end
     local head, pad = header(kind, float, x.shape[1], rate, x.shape[2])
-    tide._write(path, "write_wav", head, tide._sound_bytes(x:detach():cpu():to(tide.float32):contiguous(), kind), pad)
+    return head, tide._sound_bytes(x:detach():cpu():to(tide.float32):contiguous(), kind, as_text), pad
+end
+
+local function write(x, path, rate, bits, float)
+    tide._write(path, "write_wav", encode("write_wav", x, rate, bits, float))
+end
+
+--- bytes(fname, x, rate): a file of 16 bits as a string, of sound as write_wav takes it.
+function wav.bytes(fname, x, rate)
+    return table.concat { encode(fname, x, rate, 16, false, true) }
 end
 
 --- open(to): tide.io's functions of sound.
