@@ -505,7 +505,7 @@ tide._require("nn.utils")(nn)
 tide._require("nn.reparam")(nn, base)
 tide._require("nn.parametrize")(nn, base)
 tide._require("nn.parametrizations")(nn)
-tide._require("nn.recurrent")(nn)
+tide._require("nn.recurrent").open(nn)
 tide._require("nn.quantized")(nn)
 tide._require("nn.qat").open(nn)
 

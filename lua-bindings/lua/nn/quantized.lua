@@ -276,6 +276,7 @@ return function(nn)
     end
     between(quantized)
     functions(quantized)
+    tide._require("nn.quantized_recurrent")(dynamic, set_weight)
     quantized.class, dynamic.class = nil, nil
     quantized.dynamic = dynamic
     nn.quantized = quantized

@@ -2,7 +2,7 @@
 -- weight_hh_l0_reverse, ...), gates stand in its order.
 local tide = ...
 local fail, layers, init = tide._fail, tide._require "nn.layer", tide._require "nn.init"
-local layer, packed = layers.layer, tide._require "nn.packed"
+local layer, packed, recurrent = layers.layer, tide._require "nn.packed", {}
 
 local gates = { rnn_tanh = 1, rnn_relu = 1, lstm = 4, gru = 3 }
 
@@ -36,7 +36,8 @@ local function output_size(self)
     return projected > 0 and projected or self.hidden_size
 end
 
-local function start_layers(self, operator)
+-- give(self, name, ...) makes the parameter of a name and a shape.
+local function give_layers(self, operator, give)
     local outputs = output_size(self)
     if (rawget(self, "proj_size") or 0) >= self.hidden_size then
         fail("%s: proj_size must be less than hidden_size %d, got %d", getmetatable(self).__name, self.hidden_size,
@@ -47,14 +48,14 @@ local function start_layers(self, operator)
     rawset(self, "operator", operator)
     for k, place in ipairs(places(self)) do
         local inputs = k <= directions and self.input_size or outputs * directions
-        start(self, "weight_ih" .. place, rows, inputs)
-        start(self, "weight_hh" .. place, rows, outputs)
+        give(self, "weight_ih" .. place, rows, inputs)
+        give(self, "weight_hh" .. place, rows, outputs)
         if has_bias then
-            start(self, "bias_ih" .. place, rows)
-            start(self, "bias_hh" .. place, rows)
+            give(self, "bias_ih" .. place, rows)
+            give(self, "bias_hh" .. place, rows)
         end
         if outputs ~= self.hidden_size then
-            start(self, "weight_hr" .. place, outputs, self.hidden_size)
+            give(self, "weight_hr" .. place, outputs, self.hidden_size)
         end
     end
 end
@@ -180,14 +181,26 @@ local ONE_STATE = sequence_shapes("(layers, N?, out)", "(layers, N?, out)", "out
 local TWO_STATES = sequence_shapes("{(layers, N?, width)}", "(layers, N?, out), (layers, N?, hidden_size)",
     "out = proj_size if proj_size > 0 else hidden_size; width: out of the states, hidden_size of the cell states")
 
-local function sequence(nn, name, first, last, doc, shapes)
-    local head = "(int(1..) input_size, int(1..) hidden_size, int(1..1048576) num_layers=1, "
-    layer(nn, name .. head .. first .. options .. last .. ")", doc, shapes, {
-        make = function(self) start_layers(self, operator_of(string.lower(name), self.nonlinearity)) end,
-        forward = run,
-        extra_repr = describe,
-    })
+local NONLINEARITY = '"tanh"|"relu" nonlinearity="tanh"'
+
+--- sequences(room, make, forward, note): RNN, LSTM and GRU of a room; make(layer, operator) gives a layer its weights, forward runs
+--- it, note ends what help says of it.
+function recurrent.sequences(room, make, forward, note)
+    local function sequence(name, first, last, doc, shapes)
+        local head = "(int(1..) input_size, int(1..) hidden_size, int(1..1048576) num_layers=1, "
+        layer(room, name .. head .. first .. options .. last .. ")", doc .. note, shapes, {
+            make = function(self) make(self, operator_of(string.lower(name), self.nonlinearity)) end,
+            forward = forward,
+            extra_repr = describe,
+        })
+    end
+    sequence("RNN", NONLINEARITY .. ", ", "", "Layers of Elman's cells over sequences; gives outputs and last states.", ONE_STATE)
+    sequence("LSTM", "", ", int(0..) proj_size=0", "Layers of LSTM cells over sequences; gives outputs and {last states, last cell states}.", TWO_STATES)
+    sequence("GRU", "", "", "Layers of GRU cells over sequences; gives outputs and last states.", ONE_STATE)
 end
+
+recurrent.places, recurrent.output_size, recurrent.give_layers = places, output_size, give_layers
+recurrent.check_input, recurrent.check_state, recurrent.first_state = check_input, check_state, first_state
 
 -- ---- cells ----
 
@@ -243,15 +256,13 @@ local function cell(nn, name, last, doc, shapes)
     })
 end
 
-return function(nn)
-    local nonlinearity = '"tanh"|"relu" nonlinearity="tanh"'
-    sequence(nn, "RNN", nonlinearity .. ", ", "", "Layers of Elman's cells over sequences; gives outputs and last states.",
-        ONE_STATE)
-    sequence(nn, "LSTM", "", ", int(0..) proj_size=0", "Layers of LSTM cells over sequences; gives outputs and {last states, "
-        .. "last cell states}.", TWO_STATES)
-    sequence(nn, "GRU", "", "", "Layers of GRU cells over sequences; gives outputs and last states.", ONE_STATE)
-    cell(nn, "RNNCell", ", " .. nonlinearity, "One step of Elman's cell.", cell_shapes(1, "(N?, hidden_size)", "(N?, hidden_size)"))
+--- open(nn): the layers and cells of tide.nn.
+function recurrent.open(nn)
+    recurrent.sequences(nn, function(self, operator) give_layers(self, operator, start) end, run, "")
+    cell(nn, "RNNCell", ", " .. NONLINEARITY, "One step of Elman's cell.", cell_shapes(1, "(N?, hidden_size)", "(N?, hidden_size)"))
     cell(nn, "LSTMCell", "", "One step of an LSTM cell; gives the state and the cell state.",
         cell_shapes(4, "{(N?, hidden_size)}", "(N?, hidden_size), (N?, hidden_size)"))
     cell(nn, "GRUCell", "", "One step of a GRU cell.", cell_shapes(3, "(N?, hidden_size)", "(N?, hidden_size)"))
 end
+
+return recurrent
