@@ -47,14 +47,17 @@ function Plot.__add(a, b)
 end
 
 function Plot:__display()
-    local figure, bundle = self.figure, { ["text/plain"] = tostring(self) }
+    local figure, vega, bundle = self.figure, tide._require "plot.vega", { ["text/plain"] = tostring(self) }
+    bundle[vega.type] = vega.spec(figure)
     if figure.image then
         bundle["image/png"] = figure.image
         bundle.metadata = figure.scaled and { ["image/png"] = figure.scaled } or nil
     else
         bundle["image/svg+xml"] = tide._require("plot.svg").draw(figure)
+        if not bundle[vega.type] then -- JupyterLab shows no SVG of a notebook that came from elsewhere until it is trusted
+            bundle["image/png"] = tide._png(tide._require("plot.raster").draw(figure))
+        end
     end
-    bundle[tide._require("plot.vega").type] = tide._require("plot.vega").spec(figure)
     return bundle
 end
 
