@@ -14,7 +14,7 @@ local page = [==[
  style="width:14em;background:transparent;color:inherit;border:1px solid #8888"><span class="found"></span><span style="flex:1"></span><span
  class="loading" style="display:none"><span style="display:inline-block;width:.8em;height:.8em;background:LOADING"></span> loading, once in a process</span><span
  class="hint" style="opacity:.7">w s zoom, a d move, wheel, drag, double click: all</span></div>
-<canvas style="width:100%;display:block;cursor:crosshair"></canvas><div class="note" style="padding:4px;min-height:2.6em;white-space:pre-wrap"></div>
+<canvas style="width:100%;display:block;cursor:crosshair"></canvas><div class="note" style="padding:4px;min-height:2.6em;white-space:pre-wrap">Its script did not run: run the cell, or trust the notebook.</div>
 </div>
 <script>(function(){
 var D=DATA_OF_THE_PROFILE,here=document.currentScript,box=here.previousElementSibling;
