@@ -108,6 +108,7 @@ class Notebooks(unittest.TestCase):
     def test_channels_last(self):
         cells = self.cells("channels_last.ipynb")
         self.assertIn("12 4 2 1\t   \t12 1 6 3", printed(cells["strides"]))
+        self.assertIn("<svg", json.dumps(cells["picture"]["outputs"][-1]["data"]))
         self.assertEqual(len(re.findall(r" channels_last\n", printed(cells["stays"]))), 7, "all layers keep the order")
         self.assertLess(float(re.search(r"difference (\S+)", printed(cells["same"])).group(1)), 1e-5)
         self.assertIn("channels_last", cells["times"]["outputs"][-1]["data"]["text/plain"])
@@ -128,6 +129,7 @@ class Notebooks(unittest.TestCase):
         for name in ("timeit", "cell"):
             self.assertRegex(printed(cells[name]), r"per loop \(mean ± std. dev. of 7 runs")
         self.assertIn("1000000", cells["compare"]["outputs"][-1]["data"]["text/plain"])
+        self.assertIn("<svg", json.dumps(cells["curve"]["outputs"][-1]["data"]))
         self.assertIn("FLOP/s", printed(cells["rates"]))
         self.assertIn("2 threads", cells["threads"]["outputs"][-1]["data"]["text/plain"])
 
