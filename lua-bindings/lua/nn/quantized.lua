@@ -10,19 +10,26 @@ local packs = setmetatable({}, { __mode = "k" })
 local function packed_of(self)
     local entry = packs[self]
     if not entry or entry.weight ~= self.weight or entry.version ~= self.weight._version then
-        entry = { weight = self.weight, version = self.weight._version, packed = tide._quantized_pack(self.weight, self.groups or 1) }
+        entry = { weight = self.weight, version = self.weight._version, packed = tide._quantized_pack(self.weight, self.groups or 1, self.saturate == "fbgemm") }
         packs[self] = entry
     end
     return entry.packed
 end
 
--- A weight of floats as qint8, by output channel, symmetric.
-local function quantize_weight(weight)
+-- A weight of floats as qint8, by what an observer that `make` makes says of it, or else by output channel, symmetric.
+local function quantize_weight(weight, make)
     weight = weight:detach():float()
-    local observer = tide.quantization.PerChannelMinMaxObserver { dtype = "qint8", qscheme = "per_channel_symmetric" }
+    local observer = make and make()
+        or tide.quantization.PerChannelMinMaxObserver { dtype = "qint8", qscheme = "per_channel_symmetric" }
+    if observer.dtype ~= "qint8" then
+        fail("from_float: weight: an observer of qint8 expected, got one of %s", tostring(observer.dtype))
+    end
     observer(weight)
     local scales, points = observer:calculate_qparams()
-    return tide.quantize_per_channel(weight, scales, points, 1, tide.qint8)
+    if observer.ch_axis then
+        return tide.quantize_per_channel(weight, scales, points, 1, tide.qint8)
+    end
+    return tide.quantize_per_tensor(weight, scales:item(), points:item(), tide.qint8)
 end
 
 -- Weights of a shape that stand for 0 until they are given.
@@ -50,8 +57,8 @@ local function keep_parameters(self)
     keep_numbers(self, { "scale", "zero_point", self.in_scale and "in_scale", self.in_scale and "in_zero_point" })
 end
 
-local function set_weight(self, layer)
-    self.weight = quantize_weight(layer.weight)
+local function set_weight(self, layer, make)
+    self.weight = quantize_weight(layer.weight, make)
     if layer.bias then
         self.bias = layer.bias:detach():float():clone()
     end
@@ -72,7 +79,7 @@ end
 local function given(self, y) return self.floats and y:dequantize() or y end
 
 local PROOF = { "magic", "columns", "depth", "panels", "groups", "pairs", "unsafe_pairs", "moved_groups", "ordered", "centred",
-    "depthwise", "bytes" }
+    "depthwise", "saturates", "bytes" }
 
 -- proof(): what packing has proved of the weights: how many pairs of weights were looked at, how many of them could
 -- make `vpmaddubsw` saturate, and how many groups of four rows were put aside for it, to be multiplied in 16 bits.
@@ -110,14 +117,17 @@ local function define(room, schema, doc, shapes, class)
 end
 
 -- How a layer of bytes is made of one of floats.
-local HOW = "*, number scale=1, int zero_point=0, bool relu=false, number? in_scale=nil, int in_zero_point=0, bool floats=false"
-local HOW_DOC = " With in_scale a float x is quantized first, with floats the result is dequantized."
+local HOW = "*, number scale=1, int zero_point=0, bool relu=false, number? in_scale=nil, int in_zero_point=0, bool floats=false, "
+    .. '"exact"|"fbgemm" saturate="exact"'
+local HOW_DOC = " With in_scale a float x is quantized first, with floats the result is dequantized. saturate = \"fbgemm\": sums as "
+    .. "fbgemm has them on processors without VNNI, slowly, to compare with."
 
 local function define_from_float(class, of, make)
-    class.from_float = tide._function("from_float(Module layer, " .. HOW .. ") -> Module", "The layer of the weights of a tide.nn." .. of .. ".",
-        function(layer, scale, point, relu, in_scale, in_point, floats)
+    class.from_float = tide._function("from_float(Module layer, " .. HOW .. ", function? weight=nil) -> Module",
+        "The layer of the weights of a tide.nn." .. of .. ". weight: makes an observer of them, qint8 by channel and symmetric as if nothing is said.",
+        function(layer, scale, point, relu, in_scale, in_point, floats, saturate, weight)
             return set_weight(make(layer, { scale = scale, zero_point = point, relu = relu, in_scale = in_scale, in_zero_point = in_point,
-                floats = floats }), layer)
+                floats = floats, saturate = saturate }), layer, weight)
         end)
 end
 
@@ -222,8 +232,67 @@ local function functions(quantized)
                 return tide._quantized_conv(x, tide._quantized_pack(weight, groups), bias, scale, point, kernel, stride, padding, dilation)
             end, tide._doc(tide[name]).shapes)
     end
+    -- Functions of floats, of what bytes stand for, rounded to bytes of a scale and a zero point.
+    local function of_floats(name, rest, doc, compute)
+        F[name] = declare(name .. "(Tensor input, number scale, int zero_point" .. rest .. ") -> Tensor",
+            doc .. " What a quantized input stands for goes in, bytes of the scale and the zero point come out.", function(x, scale, point, ...)
+                if not x.is_quantized then
+                    fail("%s: input is %s: a quantized tensor expected", name, tide._describe(x))
+                end
+                return tide.quantize_per_tensor(compute(x:dequantize(), ...), scale, point, x.dtype)
+            end, "input (...) -> (...)")
+    end
+    of_floats("hardswish", "", "x * hardsigmoid(x).", function(x) return x:hardswish() end)
+    of_floats("elu", ", number alpha=1", "x where positive, else alpha * (exp(x) - 1).", function(x, alpha) return x:elu(alpha) end)
+    of_floats("celu", ", number alpha=1", "x where positive, else alpha * (exp(x / alpha) - 1).", function(x, alpha) return x:celu(alpha) end)
+    of_floats("softmax", ", dim dim=-1", "exp(x) by its sum along a dim.", function(x, dim) return x:softmax(dim) end)
+    of_floats("layer_norm", ", int[] normalized_shape, Tensor? weight=nil, Tensor? bias=nil, number eps=1e-05", "Normalized over the last dims.",
+        function(x, shape, weight, bias, eps) return tide.layer_norm(x, shape, weight, bias, eps) end)
+
     quantized.functional = F
-    tide._document(F, "functional", "tide.nn.quantized.functional", "linear, conv1d, conv2d and conv3d of bytes, with weights that nothing keeps packed.")
+    tide._document(F, "functional", "tide.nn.quantized.functional",
+        "linear, conv1d to conv3d of bytes, with weights that nothing keeps packed; hardswish, elu, celu, softmax, layer_norm.")
+end
+
+-- ---- a number and a tensor ----
+
+local INTEGERS = { [tide.quint8] = { 0, 255, tide.uint8 }, [tide.qint8] = { -128, 127, tide.int8 } }
+
+local function range_of(x)
+    local range = tide.is_tensor(x) and x.is_quantized and INTEGERS[x.dtype]
+    if not range or x:qscheme() ~= "per_tensor_affine" then
+        fail("QFunctional: a quint8 or qint8 tensor of one scale expected, got %s", tide._describe(x))
+    end
+    return table.unpack(range)
+end
+
+-- x + number by PyTorch's rule: the zero point moves and the integers stay; where it would leave its type, the scale
+-- becomes what the range still needs, and the integers are rounded anew.
+local function add_scalar(x, number)
+    local low, high, dtype = range_of(x)
+    local scale, point = x:q_scale(), x:q_zero_point()
+    local steps = math.tointeger(tide.tensor(number / scale, { dtype = tide.float64 }):round():item())
+    local moved = point - steps
+    if moved >= low and moved <= high then
+        return tide._make_per_tensor_quantized_tensor(x:int_repr(), scale, moved)
+    end
+    local wider = (moved < low and high - moved or moved - low) / (high - low) * scale
+    local to = moved < low and low or high
+    local factor = tide.tensor(scale / wider, { dtype = tide.float32 })
+    local ints = ((x:int_repr():int() - point + steps):float() * factor):round():int() + to
+    return tide._make_per_tensor_quantized_tensor(ints:clamp(low, high):to(dtype), wider, to)
+end
+
+-- x * number by PyTorch's rule: the scale changes, and for a negative number the integers are turned round.
+local function mul_scalar(x, number)
+    local low, high, dtype = range_of(x)
+    local scale, point, ints = x:q_scale(), x:q_zero_point(), x:int_repr()
+    if number == 0 then
+        return tide._make_per_tensor_quantized_tensor(tide.zeros_like(ints), 1, 0)
+    elseif number < 0 then
+        ints, point = (high + low - ints:int()):to(dtype), high + low - point
+    end
+    return tide._make_per_tensor_quantized_tensor(ints, scale * math.abs(number), point)
 end
 
 -- ---- between layers ----
@@ -239,14 +308,31 @@ local function between(quantized)
         extra_repr = scale_text,
     })
     layers.layer(quantized, "DeQuantize()", "Bytes as the floats that they stand for.", "x (...) -> (...)", {
-        forward = function(_, x) return x:dequantize() end,
+        forward = function(_, x) return x.is_quantized and x:dequantize() or x end,
+    })
+    layers.layer(quantized, "Float(Module module, number scale=1, int zero_point=0, bool floats=false)",
+        "A module of floats among those of bytes: it is given what the bytes stand for, and what it gives is quantized, unless floats.",
+        "x (...) -> (...)", {
+        derive = function(self)
+            local module = self.module
+            rawset(self, "module", nil)
+            self.module = module
+            self.scale = self.scale + 0.0
+            keep_numbers(self, { "scale", "zero_point" })
+        end,
+        forward = function(self, x)
+            local y = self.module(x.is_quantized and x:dequantize() or x)
+            return self.floats and y or tide.quantize_per_tensor(y, self.scale:item(), self.zero_point:item(), tide.quint8)
+        end,
+        extra_repr = scale_text,
     })
     local function combining(operator, relu)
         return function(self, a, b) return operator(a, b, self.scale:item(), self.zero_point:item(), relu) end
     end
     layers.layer(quantized, "QFunctional(number scale=1, int zero_point=0)",
         "Sums and products of quantized tensors as bytes of a scale and a zero point: q:add(a, b), add_relu, mul, mul_relu, and "
-        .. "q:cat(list, dim). What tide.quantization.convert makes of a FloatFunctional.", nil, {
+        .. "q:cat(list, dim); add_scalar, mul_scalar and these with _relu change a tensor's own scale and zero point instead. What "
+        .. "tide.quantization.convert makes of a FloatFunctional.", nil, {
         derive = function(self)
             self.scale = self.scale + 0.0
             keep_numbers(self, { "scale", "zero_point" })
@@ -255,6 +341,10 @@ local function between(quantized)
         add_relu = combining(tide._quantized_add, true),
         mul = combining(tide._quantized_mul, false),
         mul_relu = combining(tide._quantized_mul, true),
+        add_scalar = function(_, x, number) return add_scalar(x, number) end,
+        add_scalar_relu = function(_, x, number) return add_scalar(x, number):relu() end,
+        mul_scalar = function(_, x, number) return mul_scalar(x, number) end,
+        mul_scalar_relu = function(_, x, number) return mul_scalar(x, number):relu() end,
         cat = function(self, list, dim)
             local scale, point, parts = self.scale:item(), self.zero_point:item(), {}
             for k, x in ipairs(list) do
