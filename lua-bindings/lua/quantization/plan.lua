@@ -12,7 +12,7 @@ local KINDS = {}
 
 local function add_kinds(quantization)
     KINDS.int8 = { classes = tree.LAYERS, config = quantization.QConfig() }
-    KINDS.dynamic = { classes = { nn.Linear }, config = quantization.default_dynamic_qconfig }
+    KINDS.dynamic = { classes = { nn.Linear }, config = quantization.default_dynamic_qconfig() }
 end
 
 local function check_kinds(kinds)

@@ -212,8 +212,10 @@ function configs.open(quantization)
     quantization.get_default_qconfig_mapping = declare("get_default_qconfig_mapping(" .. BACKEND .. ") -> table",
         "A mapping that gives every layer get_default_qconfig's.",
         function(backend) return new_mapping():set_global(quantization.get_default_qconfig(backend)) end)
-    quantization.default_dynamic_qconfig = quantization.QConfig {
-        replace = function(layer) return nn.quantized.dynamic.Linear.from_float(layer) end }
+    quantization.default_dynamic_qconfig = declare("default_dynamic_qconfig() -> table",
+        "For linear layers: int8 weights, and what they are given is quantized in each call by its own range.", function()
+            return quantization.QConfig { replace = nn.quantized.dynamic.Linear.from_float }
+        end)
 end
 
 return configs

@@ -55,7 +55,7 @@ end)
 
 t.test("weights_are_quantized_by_their_observer_and_parts_replaced", function()
     local net, x = perceptron(8), tide.randn(8, 16)
-    local prepared = Q.prepare(net, { qconfig = { default = Q.get_default_qconfig "qnnpack", ["5"] = Q.default_dynamic_qconfig } })
+    local prepared = Q.prepare(net, { qconfig = { default = Q.get_default_qconfig "qnnpack", ["5"] = Q.default_dynamic_qconfig() } })
     prepared(x)
     local small = Q.convert(prepared)
     t.eq(small[1].weight:qscheme(), "per_tensor_affine")
