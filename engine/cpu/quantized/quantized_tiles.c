@@ -94,7 +94,8 @@ static void multiply_saturating(const td_byte_tile *t) {
             int32_t *sums = t->sums + r * width + g / t->groups * TD_QPACK_COLUMNS;
             for (int64_t c = 0; c < TD_QPACK_COLUMNS; c++) {
                 const int8_t *b = w + c * TD_QPACK_FOUR;
-                sums[c] += saturate(x[0] * b[0] + x[1] * b[1]) + saturate(x[2] * b[2] + x[3] * b[3]);
+                sums[c] +=
+                    saturate(x[0] * b[0] + x[1] * b[1]) + saturate(x[2] * b[2] + x[3] * b[3]);
             }
         }
     }

@@ -66,4 +66,80 @@ t.test("what_has_no_form_is_named", function()
         { tide.randn(2, 4) }, path)
 end)
 
+-- How often the operators of bytes are called while fn runs.
+local function calls_of(fn)
+    local linear, conv, n = tide._quantized_linear, tide._quantized_conv, 0
+    local function counted(operator)
+        return function(...)
+            n = n + 1
+            return operator(...)
+        end
+    end
+    tide._quantized_linear, tide._quantized_conv = counted(linear), counted(conv)
+    local ok, why = pcall(fn)
+    tide._quantized_linear, tide._quantized_conv = linear, conv
+    if not ok then
+        error(why, 0)
+    end
+    return n
+end
+
+t.test("layers_between_roundings_are_read_as_layers_of_bytes_with_the_same_bits", function()
+    tide.manual_seed(3)
+    local x = tide.randn(16, 3, 12, 12)
+    local net = quantized(nn.Sequential(Q.QuantStub(), nn.Conv2d(3, 8, 3, { stride = 2, padding = 1 }), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, { padding = 1, groups = 4 }), nn.Flatten(), nn.Linear(72, 6), Q.DeQuantStub()), x)
+    local model, y = written(net, x), nil
+    t.eq(calls_of(function() y = model(x) end), 3)
+    t.is_true(tide.equal(y, net(x)))
+    local rows = tide.randn(5, 4, 8)
+    local plain = quantized(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)), rows)
+    model = written(plain, rows)
+    t.eq(calls_of(function() y = model(rows) end), 2)
+    t.is_true(tide.equal(y, plain(rows)))
+end)
+
+-- ---- ONNX's operators of bytes ----
+
+local operators = tide._require "onnx.operators"
+
+local function byte(low, ...) return tide.randint(low, low + 256, { ... }):to(low == 0 and tide.uint8 or tide.int8) end
+local function float(v) return tide.tensor(v, { dtype = tide.float32 }) end
+
+-- The rule in float64: halves apart, the bytes are these.
+local function by_rule(sums, factor, point)
+    local exact = sums * factor + point
+    return exact:clamp(0, 255), (exact - exact:floor() - 0.5):abs():gt(1e-4)
+end
+
+t.test("qlinear_operators_are_run_by_those_of_bytes_where_their_rule_is_the_same", function()
+    tide.manual_seed(4)
+    local a, b, scales = byte(0, 7, 33), byte(-128, 33, 10), tide.rand(10) * 0.01 + 0.001
+    local a_zero, b_zero, y_zero = tide.tensor(120, { dtype = tide.uint8 }), byte(-128, 10), tide.tensor(100, { dtype = tide.uint8 })
+    local function multiply(x, zero) return operators.QLinearMatMul({ attributes = {} }, x, float(0.02), zero, b, scales, b_zero, float(0.9), y_zero) end
+    local got
+    t.eq(calls_of(function() got = multiply(a, a_zero) end), 1)
+    local sums = (a:double() - 120):matmul(b:double() - b_zero:double())
+    local want, sure = by_rule(sums, scales:double() * 0.02 / 0.9, 100)
+    t.is_true((got:double() - want):abs()[sure]:amax():item() <= 0.5001)
+    local signed = (a:int() - 128):to(tide.int8) -- activations with a sign have no operator of bytes
+    t.eq(calls_of(function() t.is_true(tide.equal(multiply(signed, tide.tensor(-8, { dtype = tide.int8 })), got)) end), 0)
+
+    local x, w, bias = byte(0, 2, 4, 9, 9), byte(-128, 6, 2, 3, 3), tide.randint(-3000, 3000, { 6 }):to(tide.int32)
+    local w_scale = tide.tensor { 0.5, 0.25, 0.125, 1, 2, 0.0625 } * 0.015625
+    local function convolve(attributes, b32)
+        return operators.QLinearConv({ attributes = attributes }, x, float(0.03125), a_zero, w, w_scale, tide.zeros(6, { dtype = tide.int8 }),
+            float(0.7), y_zero, b32)
+    end
+    local even = { group = 2, strides = { 2, 2 }, pads = { 1, 1, 1, 1 }, kernel_shape = { 3, 3 } }
+    t.eq(calls_of(function() got = convolve(even, bias) end), 1)
+    sums = tide.conv2d(x:double() - 120, w:double(), bias:double(), { 2, 2 }, { 1, 1 }, { 1, 1 }, 2)
+    want, sure = by_rule(sums, (w_scale:double() * 0.03125 / 0.7):view(1, 6, 1, 1), 100)
+    t.is_true((got:double() - want):abs()[sure]:amax():item() <= 0.5001)
+    local uneven = { group = 2, strides = { 2, 2 }, pads = { 1, 1, 0, 0 }, kernel_shape = { 3, 3 } }
+    t.eq(calls_of(function() convolve(uneven, bias) end), 0)
+    local large = (bias + 1):to(tide.int32) * 100003
+    t.eq(calls_of(function() convolve(even, large) end), 0) -- float32 does not hold it
+end)
+
 os.remove(path)
