@@ -4,15 +4,21 @@
 local tide = ...
 local fail, layers = tide._fail, tide._require "nn.layer"
 
--- The packed weight of a layer, and the tensor that it was packed of.
-local packs = setmetatable({}, { __mode = "k" })
+-- What was made of a layer's weight, while it stays the same: packed, and floats.
+local made = setmetatable({}, { __mode = "k" })
+
+local function made_of(self)
+    local entry = made[self]
+    if not entry or entry.weight ~= self.weight or entry.version ~= self.weight._version then
+        entry = { weight = self.weight, version = self.weight._version }
+        made[self] = entry
+    end
+    return entry
+end
 
 local function packed_of(self)
-    local entry = packs[self]
-    if not entry or entry.weight ~= self.weight or entry.version ~= self.weight._version then
-        entry = { weight = self.weight, version = self.weight._version, packed = tide._quantized_pack(self.weight, self.groups or 1, self.saturate == "fbgemm") }
-        packs[self] = entry
-    end
+    local entry = made_of(self)
+    entry.packed = entry.packed or tide._quantized_pack(self.weight, self.groups or 1, self.saturate == "fbgemm")
     return entry.packed
 end
 
@@ -110,9 +116,57 @@ end
 
 local function scale_text(self) return string.format("scale=%s, zero_point=%d", tide._number(self.scale:item(), 6), self.zero_point:item()) end
 
--- A layer with a weight.
+-- ---- floats where they are quicker ----
+
+-- What a layer does in floats: with the weight that its bytes stand for; class.multiply(self, x, weight).
+local function in_floats(self, x, residual)
+    local entry = made_of(self)
+    entry.floats = entry.floats or self.weight:dequantize()
+    local y = self:multiply(x.is_quantized and x:dequantize() or x, entry.floats)
+    y = residual and y + residual:dequantize() or y
+    y = self.relu and y:relu() or y
+    local whole = self.floats or not self.scale
+    return whole and y or tide.quantize_per_tensor(y, self.scale:item(), self.zero_point:item(), tide.quint8)
+end
+
+local Choice = { __name = "choice" }
+
+function Choice:__tostring()
+    return string.format("%s for x of shape %s: int8 %.1f us, float32 %.1f us", self.kept, self.shape, 1e6 * self.seconds, 1e6 * self.float_seconds)
+end
+
+-- The least of the seconds that some calls take.
+local function least_of(fn, runs, timer, ...)
+    local least = math.huge
+    for _ = 1, runs do
+        local begun = timer()
+        fn(...)
+        least = math.min(least, timer() - begun)
+    end
+    return least
+end
+
+-- plan(x): measures the layer on x in bytes and in floats, and from then on does what was quicker: {kept = "int8" or "float32", shape,
+-- seconds, float_seconds}, which prints. What is kept in floats differs by the rounding, and from machine to machine by the choice.
+local plan = tide._function("plan(Module self, Tensor x, *, int(1..) runs=10, function? timer=nil) -> table",
+    "Measures the layer on x in bytes and in floats, and lets it do what was quicker from then on.", function(self, x, runs, timer)
+        local _ <close> = tide.no_grad()
+        timer = timer or tide.time
+        local class, choice = getmetatable(self), { shape = tostring(x.shape) }
+        choice.seconds, choice.float_seconds = least_of(class.in_bytes, runs, timer, self, x), least_of(in_floats, runs, timer, self, x)
+        choice.kept = choice.float_seconds < choice.seconds and "float32" or "int8"
+        rawset(self, "kept", choice.kept)
+        return setmetatable(choice, Choice)
+    end)
+
+-- A layer with a weight: class.forward(self, x, residual) is what it does in bytes.
 local function define(room, schema, doc, shapes, class)
-    class.proof = proof
+    class.proof, class.plan, class.in_bytes = proof, plan, class.forward
+    class.forward = function(self, x, residual)
+        return (self.kept == "float32" and in_floats or class.in_bytes)(self, x, residual)
+    end
+    local text = class.extra_repr
+    class.extra_repr = function(self) return text(self) .. (self.kept == "float32" and ", in float32" or "") end
     layers.layer(room, schema, doc, shapes, class)
 end
 
@@ -134,9 +188,11 @@ end
 local function linears(quantized, dynamic)
     local LINEAR, SHAPES = "Linear(int(1..) in_features, int(1..) out_features, bool bias=true, ", "x (..., in_features) -> (..., out_features)"
     local function make(self) start(self, { self.out_features, self.in_features }) end
+    local function multiply(self, x, weight) return tide.linear(x, weight, self.bias) end
     define(dynamic, LINEAR .. "*, bool relu=false, bool reduce_range=false)",
         "y = x W^T + b of a float32 x, which is quantized in each call by its own range, and a qint8 weight.", SHAPES, {
         derive = make,
+        multiply = multiply,
         forward = function(self, x) return tide._quantized_linear_dynamic(x, packed_of(self), self.bias, self.relu, self.reduce_range) end,
         extra_repr = linear_text,
     })
@@ -149,6 +205,7 @@ local function linears(quantized, dynamic)
             make(self)
             keep_parameters(self)
         end,
+        multiply = multiply,
         forward = function(self, x)
             return given(self, tide._quantized_linear(bytes_of(self, x), packed_of(self), self.bias, self.scale:item(),
                 self.zero_point:item(), self.relu))
@@ -194,6 +251,9 @@ local function conv(quantized, nn, n)
                 rawset(self, "padding_mode", "zeros")
                 start(self, conv_shape(self))
                 keep_parameters(self)
+            end,
+            multiply = function(self, x, weight)
+                return tide[string.lower(of)](x, weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
             end,
             forward = conv_forward,
             extra_repr = function(self)
