@@ -5,7 +5,10 @@ local quantization = {}
 
 tide._require("quantization.observers")(quantization)
 tide._require("quantization.fake")(quantization)
+tide._require("quantization.qconfig").open(quantization)
 tide._require("quantization.workflow")(quantization)
+tide._require("quantization.report").open(quantization)
+tide._require("quantization.plan")(quantization)
 tide._require("quantization.folding").open(quantization)
 
 tide._document(quantization, "quantization", "tide.quantization",

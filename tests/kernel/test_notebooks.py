@@ -82,6 +82,10 @@ class Notebooks(unittest.TestCase):
         for name in ("dynamic", "static"):
             self.assertGreater(accuracy[name], accuracy["network"] - 0.01)
         self.assertEqual(printed(cells["proof"]).count("unsafe_pairs"), 3)
+        shown = cells["report"]["outputs"][-1]["data"]
+        self.assertIn("SNR (dB)", shown["text/plain"])
+        self.assertIn("<svg", shown["text/html"])
+        self.assertRegex(printed(cells["plan"]), r"points at 95 %, of 360 samples")
 
     def cells(self, name, **sources):
         return {cell["id"]: cell for cell in self.execute(name, **sources)["cells"]}

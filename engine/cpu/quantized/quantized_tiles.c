@@ -78,6 +78,37 @@ void td_byte_sums_deliver(const td_byte_product *product, const td_qpack_parts *
 
 /* ---- tiles ---- */
 
+static int32_t saturate(int32_t v) {
+    return v > INT16_MAX ? INT16_MAX : v < INT16_MIN ? INT16_MIN : v;
+}
+
+/* A tile as fbgemm's AVX2 kernels have it: neighbours along the depth are summed in pairs that
+ * saturate in 16 bits, and these in 32. One column after the other: it is for comparisons. */
+static void multiply_saturating(const td_byte_tile *t) {
+    const int64_t width = (int64_t)t->panels * TD_QPACK_COLUMNS;
+    memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * width));
+    for (int64_t g = 0; g < t->groups * t->panels; g++) {
+        const int8_t *w = t->weights + g * TD_QPACK_COLUMNS * TD_QPACK_FOUR;
+        for (int r = 0; r < t->rows; r++) {
+            const uint8_t *x = t->x + r * t->step + t->order[g] * TD_QPACK_FOUR;
+            int32_t *sums = t->sums + r * width + g / t->groups * TD_QPACK_COLUMNS;
+            for (int64_t c = 0; c < TD_QPACK_COLUMNS; c++) {
+                const int8_t *b = w + c * TD_QPACK_FOUR;
+                sums[c] +=
+                    saturate(x[0] * b[0] + x[1] * b[1]) + saturate(x[2] * b[2] + x[3] * b[3]);
+            }
+        }
+    }
+}
+
+/* The loop for tiles of these weights on this processor. */
+static td_byte_tile_fn find_tile(const td_qpack *head) {
+    const td_quantized_kernels *k = td_cpu->quantized;
+    if (head->saturates)
+        return multiply_saturating;
+    return k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile;
+}
+
 /* A tile of so many rows from `row` on, and panels from `panel` on. */
 static void multiply_tile(const td_byte_product *product, const td_qpack_parts *packed,
                           const td_byte_rows *rows, int64_t row, int64_t first, int64_t panel,
@@ -97,7 +128,7 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
                       .safe = packed->safe + panel,
                       .groups = groups,
                       .sums = sums};
-    (k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile)(&t);
+    find_tile(head)(&t);
     for (int r = 0; r < t.rows && !head->centred; r++)
         row_sums[r] = k->sum_bytes(t.x + r * t.step, head->depth);
     td_byte_sums_deliver(product, packed, rows, first, row, t.rows, column,

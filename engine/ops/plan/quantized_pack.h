@@ -40,7 +40,8 @@ typedef struct td_qpack {
     int64_t ordered;      /* the safe groups come first */
     int64_t centred;      /* all zero points are 0 */
     int64_t depthwise;
-    int64_t bytes; /* of all */
+    int64_t saturates; /* pairs are to be summed as vpmaddubsw sums them, to compare with fbgemm */
+    int64_t bytes;     /* of all */
 } td_qpack;
 
 #define TD_QPACK_MAGIC 0x74647171706b3031u

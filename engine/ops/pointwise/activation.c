@@ -1,6 +1,7 @@
 /* activation.c: the activations of neural networks beyond the first ones, which are in pointwise.c:
  * each a formula with its gradient; those that ask for more than single elements are composites. */
 #include "engine/ops/pointwise/pointwise_rows.h"
+#include "engine/ops/quantized/quantized.h"
 #include "engine/ops/rule_helpers.h"
 
 #define TD_FAMILY "activation"
@@ -90,7 +91,7 @@ done:
 
 FORMULA(relu6, "(Tensor x) -> Tensor", TD_PW_ARITH, "x between 0 and 6.",
         "minimum(maximum(x, 0), 6)", "x: where(logical_or(le(x, 0), ge(x, 6)), 0, g)",
-        .dtypes = TD_DTYPES_NUMBERS);
+        .dtypes = TD_DTYPES_NUMBERS, .forms[TD_QUANTIZED] = td_quantized_pointwise);
 TD_OPERATOR(hardtanh) = {
     .schema = "(Tensor x, number min_val=-1, number max_val=1) -> Tensor",
     .doc = "x between two bounds.",
@@ -98,6 +99,7 @@ TD_OPERATOR(hardtanh) = {
                       .formula = "minimum(maximum(x, min_val), max_val)"),
     .variant = check_bounds,
     .gradient = "x: where(logical_or(le(x, min_val), ge(x, max_val)), 0, g)",
+    .forms[TD_QUANTIZED] = td_quantized_pointwise,
     .dtypes = TD_DTYPES_NUMBERS,
     .flags = FORMS,
 };
@@ -134,7 +136,7 @@ FORMULA(softsign, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x / (1 + |x|).", "x / (
         "x: g / ((1 + abs(x)) * (1 + abs(x)))", .dtypes = TD_DTYPES_NUMBERS);
 FORMULA(hardsigmoid, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x / 6 + 1 / 2 between 0 and 1.",
         "minimum(maximum(x + 3, 0), 6) / 6", "x: where(logical_and(gt(x, -3), lt(x, 3)), g / 6, 0)",
-        .dtypes = TD_DTYPES_FLOATS);
+        .dtypes = TD_DTYPES_FLOATS, .forms[TD_QUANTIZED] = td_quantized_unit);
 FORMULA(hardswish, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x * hardsigmoid(x).",
         "x * minimum(maximum(x + 3, 0), 6) / 6",
         "x: where(le(x, -3), 0, where(lt(x, 3), g * (x / 3 + 0.5), g))",

@@ -231,7 +231,8 @@ UNARY_FP32(acos, "Arc cosine in radians.", "x: -(g * rsqrt((1 - x) * (1 + x)))")
 UNARY(atan, TD_PW_FLOATS, "Arc tangent in radians.", "x: g / (1 + x * x)");
 UNARY_FP32(sinh, "Hyperbolic sine.", "x: g * cosh(x)");
 UNARY_FP32(cosh, "Hyperbolic cosine.", "x: g * sinh(x)");
-UNARY(tanh, TD_PW_FLOATS, "Hyperbolic tangent.", "x: g * (1 - out * out)");
+UNARY(tanh, TD_PW_FLOATS, "Hyperbolic tangent.", "x: g * (1 - out * out)",
+      .forms[TD_QUANTIZED] = td_quantized_signed_unit);
 
 /* rounding */
 UNARY(floor, TD_PW_ARITH, "Rounded down.", "x: 0", .dtypes = TD_DTYPES_NUMBERS);
@@ -265,7 +266,8 @@ FORMULA(frac, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Fractional part, with the s
 /* activations and special functions */
 UNARY(relu, TD_PW_ARITH, "max(x, 0).", "x: where(le(out, 0), 0, g)", .dtypes = TD_DTYPES_NUMBERS,
       .forms[TD_QUANTIZED] = td_quantized_relu);
-UNARY(sigmoid, TD_PW_FLOATS, "1 / (1 + exp(-x)).", "x: g * out * (1 - out)");
+UNARY(sigmoid, TD_PW_FLOATS, "1 / (1 + exp(-x)).", "x: g * out * (1 - out)",
+      .forms[TD_QUANTIZED] = td_quantized_unit);
 UNARY(erf, TD_PW_FLOATS, "Error function.", "x: g * 1.1283791670955126 * exp(-(x * x))");
 UNARY(erfc, TD_PW_FLOATS, "1 - erf(x).", "x: -(g * 1.1283791670955126 * exp(-(x * x)))");
 UNARY(silu, TD_PW_FLOATS, "x * sigmoid(x).",
@@ -279,6 +281,7 @@ TD_OPERATOR(gelu) = {
     .gradient = "x: g * (0.5 * erfc(x * -0.7071067811865476) +"
                 "        " BOUNDED " * 0.3989422804014327 * exp(-0.5 * " BOUNDED " * " BOUNDED "))",
     .dtypes = TD_DTYPES_FLOATS,
+    .forms[TD_QUANTIZED] = td_quantized_pointwise,
     .flags = FORMS | TD_OP_OUT_EXACT,
 };
 FORMULA(softplus, "(Tensor x, number beta=1, number threshold=20) -> Tensor", TD_PW_FLOATS,
@@ -288,7 +291,8 @@ FORMULA(softplus, "(Tensor x, number beta=1, number threshold=20) -> Tensor", TD
         .autocast = {[TD_CUDA] = TD_AUTOCAST_FP32});
 FORMULA(leaky_relu, "(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FLOATS,
         "x where positive, else negative_slope * x.", "where(gt(x, 0), x, x * negative_slope)",
-        "x: where(gt(x, 0), g, g * negative_slope)", .dtypes = TD_DTYPES_FLOATS);
+        "x: where(gt(x, 0), g, g * negative_slope)", .dtypes = TD_DTYPES_FLOATS,
+        .forms[TD_QUANTIZED] = td_quantized_pointwise);
 FORMULA(softshrink, "(Tensor x, number(0..) lambd=0.5) -> Tensor", TD_PW_FLOATS,
         "x drawn towards zero by lambd; 0 where it is nearer.",
         "x - maximum(minimum(x, lambd), -lambd)", "x: where(eq(out, 0), 0, g)",
@@ -351,6 +355,7 @@ TD_OPERATOR(clamp) = {
     .takes = "any, promoted",
     .notes = "Where min is over max the result is max.",
     .run = run_clamp,
+    .forms[TD_QUANTIZED] = td_quantized_pointwise,
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 

@@ -159,6 +159,64 @@ done:
     return status;
 }
 
+/* The call on the floats that x stands for, quantized with these parameters. */
+static td_status apply_floats(td_call *call, double scale, int64_t point) {
+    td_tensor *x = call->args[0].tensor, *y = NULL, *ints = NULL;
+    td_value args[TD_MAX_PARAMS];
+    td_call floats = {.op = call->op, .args = args};
+    td_status status = check_whole(x);
+    if (status)
+        return status;
+    TD_TRY(TD_APPLY(&y, dequantize, TD_T(x)));
+    for (int k = 0; k < call->op->nparams; k++)
+        args[k] = k ? call->args[k] : TD_T(y);
+    TD_TRY(td_op_call(&floats));
+    TD_TRY(td_quantize_ints(floats.out[0], scale, point, (td_dtype)x->dtype, &ints));
+    if (call->inplace) {
+        TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(td_quantized_of(x)->ints), TD_T(ints)));
+        td_tensor_bump_version(x);
+        call->out[0] = td_retain(x);
+        goto done;
+    }
+    status = td_quantized_new(ints, scale, point, &call->out[0]);
+done:
+    floats.args = NULL;
+    td_call_drop(&floats);
+    td_release(y);
+    td_release(ints);
+    return status;
+}
+
+td_status td_quantized_pointwise(td_call *call) {
+    const td_quantized *q = td_quantized_of(call->args[0].tensor);
+    if (!q)
+        return td_quantized_otherwise(call);
+    if (call->ngiven && !call->inplace)
+        return td_fail(TD_ETYPE, "a quantized result can't go into out=");
+    return apply_floats(call, q->scale, q->zero_point);
+}
+
+/* A result of `steps` for 1, whose zero point is `from_low` above the lowest integer. */
+static td_status apply_fixed(td_call *call, double steps, int64_t from_low) {
+    const td_tensor *x = call->args[0].tensor;
+    int64_t low = 0, high = 0;
+    if (call->ngiven || call->inplace)
+        return td_fail(TD_ETYPE, "a quantized result of another scale can't be written in place or "
+                                 "go into out=");
+    if (x->dtype != TD_U8 && x->dtype != TD_I8)
+        return td_fail(TD_ETYPE, "x is %s: quint8 or qint8 expected: give x:dequantize() instead",
+                       td_tensor_dtype_name(x));
+    td_quantized_range((td_dtype)x->dtype, &low, &high);
+    return apply_floats(call, 1 / steps, low + from_low);
+}
+
+td_status td_quantized_unit(td_call *call) {
+    return apply_fixed(call, 256, 0);
+}
+td_status td_quantized_signed_unit(td_call *call) {
+    return apply_fixed(call, 128, 128);
+}
+
 /* ---- the table ---- */
 
 TD_OPERATOR(combine_ints) = {

@@ -87,6 +87,20 @@ done:
     return status;
 }
 
+/* Says of packs on the CPU that their sums are to saturate. */
+static td_status set_saturating(td_tensor *packed) {
+    const td_qpack *head;
+    td_status status = td_qpack_check(packed, &head);
+    if (status)
+        return status;
+    if (head->depthwise)
+        return td_fail(TD_EVALUE, "sums that saturate are those of linear layers and of "
+                                  "convolutions that are not depthwise");
+    for (int64_t k = 0; k < td_qpack_count(packed); k++)
+        ((td_qpack *)(void *)((char *)packed->data + k * head->bytes))->saturates = true;
+    return TD_OK;
+}
+
 static td_status run_quantized_pack(td_call *call) {
     td_tensor *weight = call->args[0].tensor, *ints = NULL, *scales = NULL, *points = NULL;
     int64_t groups = call->args[1].i;
@@ -98,6 +112,8 @@ static td_status run_quantized_pack(td_call *call) {
     TD_TRY(open_rows(weight, &scales, &points));
     status = TD_APPLY(&call->out[0], pack_ints, TD_T(ints), TD_T(scales), TD_T(points),
                       TD_I(groups), TD_B(depthwise));
+    if (status == TD_OK && call->args[2].b)
+        status = set_saturating(call->out[0]);
 done:
     td_release(ints);
     td_release(scales);
@@ -116,9 +132,9 @@ TD_OPERATOR(pack_ints) = {
     .flags = TD_OP_NONDIFF | TD_OP_INTERNAL,
 };
 TD_OPERATOR(quantized_pack) = {
-    .schema = "(Tensor weight, int groups=1) -> Tensor",
+    .schema = "(Tensor weight, int groups=1, bool saturate=false) -> Tensor",
     .doc = "A qint8 weight (out, in) packed for quantized_linear, or (out, in / groups, kernel) "
-           "for quantized_conv.",
+           "for quantized_conv; with saturate for sums in pairs of 16 bits that saturate.",
     .run = run_quantized_pack,
     .flags = TD_OP_NONDIFF | TD_OP_INTERNAL | TD_OP_FUNCTION_ONLY | TD_OP_ANY_LAYOUT,
 };

@@ -4,12 +4,16 @@ local tide = ...
 local fail = tide._fail
 local qat = {}
 
--- A weight rounded as tide.nn.quantized would round it: by output channel, symmetric, by its range at that moment.
-local function rounded(weight)
+-- A weight rounded as tide.nn.quantized would round it, by its range at that moment: by output channel, symmetric, or by the
+-- observer that `make` makes.
+local function rounded(weight, make)
     local quantization = tide.quantization
-    local observer = quantization.PerChannelMinMaxObserver { dtype = "qint8", qscheme = "per_channel_symmetric" }
+    local observer = make and make() or quantization.PerChannelMinMaxObserver { dtype = "qint8", qscheme = "per_channel_symmetric" }
     observer(weight)
     local scales, points = observer:calculate_qparams()
+    if not observer.ch_axis then
+        return quantization.fake_quantize_per_tensor_affine(weight, scales, points, -128, 127)
+    end
     return quantization.fake_quantize_per_channel_affine(weight, scales, points, 1, -128, 127)
 end
 
@@ -67,7 +71,7 @@ local function join_norm(room, nn, n)
         local conv, bn = self.conv, self.bn
         local factor = (bn.running_var + bn.eps):rsqrt()
         factor = bn.weight and factor * bn.weight or factor
-        local weight = rounded(conv.weight * along_channels(factor, conv.weight))
+        local weight = rounded(conv.weight * along_channels(factor, conv.weight), self.weight_observer)
         return bn(convolve(conv, x, weight / along_channels(factor, weight), conv.bias))
     end
 
@@ -106,14 +110,14 @@ end
 function qat.open(nn)
     local room = ROOM
     derive(room, nn, "Linear", "(int(1..) in_features, int(1..) out_features, bool bias=true)", function() end,
-        function(self, x) return tide.linear(x, rounded(self.weight), self.bias) end)
+        function(self, x) return tide.linear(x, rounded(self.weight, self.weight_observer), self.bias) end)
     for n = 1, 3 do
         local ones, zeros = "{" .. string.rep("1, ", n - 1) .. "1}", "{" .. string.rep("0, ", n - 1) .. "0}"
         local schema = string.gsub(string.gsub(string.gsub("(int(1..) in_channels, int(1..) out_channels, int(1..)[N] kernel_size, "
             .. 'int(1..)[N] stride=ONES, int(0..)[N]|"same"|"valid" padding=ZEROS, int(1..)[N] dilation=ONES, int(1..) groups=1, '
             .. "bool bias=true)", "%[N%]", "[" .. n .. "]"), "ONES", ones), "ZEROS", zeros)
         derive(room, nn, string.format("Conv%dd", n), schema, check_padding,
-            function(self, x) return convolve(self, x, rounded(self.weight), self.bias) end)
+            function(self, x) return convolve(self, x, rounded(self.weight, self.weight_observer), self.bias) end)
         join_norm(room, nn, n)
     end
     nn.qat = room

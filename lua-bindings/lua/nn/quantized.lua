@@ -4,25 +4,38 @@
 local tide = ...
 local fail, layers = tide._fail, tide._require "nn.layer"
 
--- The packed weight of a layer, and the tensor that it was packed of.
-local packs = setmetatable({}, { __mode = "k" })
+-- What was made of a layer's weight, while it stays the same: packed, and floats.
+local made = setmetatable({}, { __mode = "k" })
+
+local function made_of(self)
+    local entry = made[self]
+    if not entry or entry.weight ~= self.weight or entry.version ~= self.weight._version then
+        entry = { weight = self.weight, version = self.weight._version }
+        made[self] = entry
+    end
+    return entry
+end
 
 local function packed_of(self)
-    local entry = packs[self]
-    if not entry or entry.weight ~= self.weight or entry.version ~= self.weight._version then
-        entry = { weight = self.weight, version = self.weight._version, packed = tide._quantized_pack(self.weight, self.groups or 1) }
-        packs[self] = entry
-    end
+    local entry = made_of(self)
+    entry.packed = entry.packed or tide._quantized_pack(self.weight, self.groups or 1, self.saturate == "fbgemm")
     return entry.packed
 end
 
--- A weight of floats as qint8, by output channel, symmetric.
-local function quantize_weight(weight)
+-- A weight of floats as qint8, by what an observer that `make` makes says of it, or else by output channel, symmetric.
+local function quantize_weight(weight, make)
     weight = weight:detach():float()
-    local observer = tide.quantization.PerChannelMinMaxObserver { dtype = "qint8", qscheme = "per_channel_symmetric" }
+    local observer = make and make()
+        or tide.quantization.PerChannelMinMaxObserver { dtype = "qint8", qscheme = "per_channel_symmetric" }
+    if observer.dtype ~= "qint8" then
+        fail("from_float: weight: an observer of qint8 expected, got one of %s", tostring(observer.dtype))
+    end
     observer(weight)
     local scales, points = observer:calculate_qparams()
-    return tide.quantize_per_channel(weight, scales, points, 1, tide.qint8)
+    if observer.ch_axis then
+        return tide.quantize_per_channel(weight, scales, points, 1, tide.qint8)
+    end
+    return tide.quantize_per_tensor(weight, scales:item(), points:item(), tide.qint8)
 end
 
 -- Weights of a shape that stand for 0 until they are given.
@@ -50,8 +63,8 @@ local function keep_parameters(self)
     keep_numbers(self, { "scale", "zero_point", self.in_scale and "in_scale", self.in_scale and "in_zero_point" })
 end
 
-local function set_weight(self, layer)
-    self.weight = quantize_weight(layer.weight)
+local function set_weight(self, layer, make)
+    self.weight = quantize_weight(layer.weight, make)
     if layer.bias then
         self.bias = layer.bias:detach():float():clone()
     end
@@ -72,7 +85,7 @@ end
 local function given(self, y) return self.floats and y:dequantize() or y end
 
 local PROOF = { "magic", "columns", "depth", "panels", "groups", "pairs", "unsafe_pairs", "moved_groups", "ordered", "centred",
-    "depthwise", "bytes" }
+    "depthwise", "saturates", "bytes" }
 
 -- proof(): what packing has proved of the weights: how many pairs of weights were looked at, how many of them could
 -- make `vpmaddubsw` saturate, and how many groups of four rows were put aside for it, to be multiplied in 16 bits.
@@ -103,30 +116,83 @@ end
 
 local function scale_text(self) return string.format("scale=%s, zero_point=%d", tide._number(self.scale:item(), 6), self.zero_point:item()) end
 
--- A layer with a weight.
+-- ---- floats where they are quicker ----
+
+-- What a layer does in floats: with the weight that its bytes stand for; class.multiply(self, x, weight).
+local function in_floats(self, x, residual)
+    local entry = made_of(self)
+    entry.floats = entry.floats or self.weight:dequantize()
+    local y = self:multiply(x.is_quantized and x:dequantize() or x, entry.floats)
+    y = residual and y + residual:dequantize() or y
+    y = self.relu and y:relu() or y
+    local whole = self.floats or not self.scale
+    return whole and y or tide.quantize_per_tensor(y, self.scale:item(), self.zero_point:item(), tide.quint8)
+end
+
+local Choice = { __name = "choice" }
+
+function Choice:__tostring()
+    return string.format("%s for x of shape %s: int8 %.1f us, float32 %.1f us", self.kept, self.shape, 1e6 * self.seconds, 1e6 * self.float_seconds)
+end
+
+-- The least of the seconds that some calls take.
+local function least_of(fn, runs, timer, ...)
+    local least = math.huge
+    for _ = 1, runs do
+        local begun = timer()
+        fn(...)
+        least = math.min(least, timer() - begun)
+    end
+    return least
+end
+
+-- plan(x): measures the layer on x in bytes and in floats, and from then on does what was quicker: {kept = "int8" or "float32", shape,
+-- seconds, float_seconds}, which prints. What is kept in floats differs by the rounding, and from machine to machine by the choice.
+local plan = tide._function("plan(Module self, Tensor x, *, int(1..) runs=10, function? timer=nil) -> table",
+    "Measures the layer on x in bytes and in floats, and lets it do what was quicker from then on.", function(self, x, runs, timer)
+        local _ <close> = tide.no_grad()
+        timer = timer or tide.time
+        local class, choice = getmetatable(self), { shape = tostring(x.shape) }
+        choice.seconds, choice.float_seconds = least_of(class.in_bytes, runs, timer, self, x), least_of(in_floats, runs, timer, self, x)
+        choice.kept = choice.float_seconds < choice.seconds and "float32" or "int8"
+        rawset(self, "kept", choice.kept)
+        return setmetatable(choice, Choice)
+    end)
+
+-- A layer with a weight: class.forward(self, x, residual) is what it does in bytes.
 local function define(room, schema, doc, shapes, class)
-    class.proof = proof
+    class.proof, class.plan, class.in_bytes = proof, plan, class.forward
+    class.forward = function(self, x, residual)
+        return (self.kept == "float32" and in_floats or class.in_bytes)(self, x, residual)
+    end
+    local text = class.extra_repr
+    class.extra_repr = function(self) return text(self) .. (self.kept == "float32" and ", in float32" or "") end
     layers.layer(room, schema, doc, shapes, class)
 end
 
 -- How a layer of bytes is made of one of floats.
-local HOW = "*, number scale=1, int zero_point=0, bool relu=false, number? in_scale=nil, int in_zero_point=0, bool floats=false"
-local HOW_DOC = " With in_scale a float x is quantized first, with floats the result is dequantized."
+local HOW = "*, number scale=1, int zero_point=0, bool relu=false, number? in_scale=nil, int in_zero_point=0, bool floats=false, "
+    .. '"exact"|"fbgemm" saturate="exact"'
+local HOW_DOC = " With in_scale a float x is quantized first, with floats the result is dequantized. saturate = \"fbgemm\": sums as "
+    .. "fbgemm has them on processors without VNNI, slowly, to compare with."
 
 local function define_from_float(class, of, make)
-    class.from_float = tide._function("from_float(Module layer, " .. HOW .. ") -> Module", "The layer of the weights of a tide.nn." .. of .. ".",
-        function(layer, scale, point, relu, in_scale, in_point, floats)
+    class.from_float = tide._function("from_float(Module layer, " .. HOW .. ", function? weight=nil) -> Module",
+        "The layer of the weights of a tide.nn." .. of .. ". weight: makes an observer of them, qint8 by channel and symmetric as if nothing is said.",
+        function(layer, scale, point, relu, in_scale, in_point, floats, saturate, weight)
             return set_weight(make(layer, { scale = scale, zero_point = point, relu = relu, in_scale = in_scale, in_zero_point = in_point,
-                floats = floats }), layer)
+                floats = floats, saturate = saturate }), layer, weight)
         end)
 end
 
 local function linears(quantized, dynamic)
     local LINEAR, SHAPES = "Linear(int(1..) in_features, int(1..) out_features, bool bias=true, ", "x (..., in_features) -> (..., out_features)"
     local function make(self) start(self, { self.out_features, self.in_features }) end
+    local function multiply(self, x, weight) return tide.linear(x, weight, self.bias) end
     define(dynamic, LINEAR .. "*, bool relu=false, bool reduce_range=false)",
         "y = x W^T + b of a float32 x, which is quantized in each call by its own range, and a qint8 weight.", SHAPES, {
         derive = make,
+        multiply = multiply,
         forward = function(self, x) return tide._quantized_linear_dynamic(x, packed_of(self), self.bias, self.relu, self.reduce_range) end,
         extra_repr = linear_text,
     })
@@ -139,6 +205,7 @@ local function linears(quantized, dynamic)
             make(self)
             keep_parameters(self)
         end,
+        multiply = multiply,
         forward = function(self, x)
             return given(self, tide._quantized_linear(bytes_of(self, x), packed_of(self), self.bias, self.scale:item(),
                 self.zero_point:item(), self.relu))
@@ -185,6 +252,9 @@ local function conv(quantized, nn, n)
                 start(self, conv_shape(self))
                 keep_parameters(self)
             end,
+            multiply = function(self, x, weight)
+                return tide[string.lower(of)](x, weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+            end,
             forward = conv_forward,
             extra_repr = function(self)
                 return float.extra_repr(self) .. (self.relu and not relu and ", relu=true" or "") .. ", " .. scale_text(self)
@@ -222,8 +292,67 @@ local function functions(quantized)
                 return tide._quantized_conv(x, tide._quantized_pack(weight, groups), bias, scale, point, kernel, stride, padding, dilation)
             end, tide._doc(tide[name]).shapes)
     end
+    -- Functions of floats, of what bytes stand for, rounded to bytes of a scale and a zero point.
+    local function of_floats(name, rest, doc, compute)
+        F[name] = declare(name .. "(Tensor input, number scale, int zero_point" .. rest .. ") -> Tensor",
+            doc .. " What a quantized input stands for goes in, bytes of the scale and the zero point come out.", function(x, scale, point, ...)
+                if not x.is_quantized then
+                    fail("%s: input is %s: a quantized tensor expected", name, tide._describe(x))
+                end
+                return tide.quantize_per_tensor(compute(x:dequantize(), ...), scale, point, x.dtype)
+            end, "input (...) -> (...)")
+    end
+    of_floats("hardswish", "", "x * hardsigmoid(x).", function(x) return x:hardswish() end)
+    of_floats("elu", ", number alpha=1", "x where positive, else alpha * (exp(x) - 1).", function(x, alpha) return x:elu(alpha) end)
+    of_floats("celu", ", number alpha=1", "x where positive, else alpha * (exp(x / alpha) - 1).", function(x, alpha) return x:celu(alpha) end)
+    of_floats("softmax", ", dim dim=-1", "exp(x) by its sum along a dim.", function(x, dim) return x:softmax(dim) end)
+    of_floats("layer_norm", ", int[] normalized_shape, Tensor? weight=nil, Tensor? bias=nil, number eps=1e-05", "Normalized over the last dims.",
+        function(x, shape, weight, bias, eps) return tide.layer_norm(x, shape, weight, bias, eps) end)
+
     quantized.functional = F
-    tide._document(F, "functional", "tide.nn.quantized.functional", "linear, conv1d, conv2d and conv3d of bytes, with weights that nothing keeps packed.")
+    tide._document(F, "functional", "tide.nn.quantized.functional",
+        "linear, conv1d to conv3d of bytes, with weights that nothing keeps packed; hardswish, elu, celu, softmax, layer_norm.")
+end
+
+-- ---- a number and a tensor ----
+
+local INTEGERS = { [tide.quint8] = { 0, 255, tide.uint8 }, [tide.qint8] = { -128, 127, tide.int8 } }
+
+local function range_of(x)
+    local range = tide.is_tensor(x) and x.is_quantized and INTEGERS[x.dtype]
+    if not range or x:qscheme() ~= "per_tensor_affine" then
+        fail("QFunctional: a quint8 or qint8 tensor of one scale expected, got %s", tide._describe(x))
+    end
+    return table.unpack(range)
+end
+
+-- x + number by PyTorch's rule: the zero point moves and the integers stay; where it would leave its type, the scale
+-- becomes what the range still needs, and the integers are rounded anew.
+local function add_scalar(x, number)
+    local low, high, dtype = range_of(x)
+    local scale, point = x:q_scale(), x:q_zero_point()
+    local steps = math.tointeger(tide.tensor(number / scale, { dtype = tide.float64 }):round():item())
+    local moved = point - steps
+    if moved >= low and moved <= high then
+        return tide._make_per_tensor_quantized_tensor(x:int_repr(), scale, moved)
+    end
+    local wider = (moved < low and high - moved or moved - low) / (high - low) * scale
+    local to = moved < low and low or high
+    local factor = tide.tensor(scale / wider, { dtype = tide.float32 })
+    local ints = ((x:int_repr():int() - point + steps):float() * factor):round():int() + to
+    return tide._make_per_tensor_quantized_tensor(ints:clamp(low, high):to(dtype), wider, to)
+end
+
+-- x * number by PyTorch's rule: the scale changes, and for a negative number the integers are turned round.
+local function mul_scalar(x, number)
+    local low, high, dtype = range_of(x)
+    local scale, point, ints = x:q_scale(), x:q_zero_point(), x:int_repr()
+    if number == 0 then
+        return tide._make_per_tensor_quantized_tensor(tide.zeros_like(ints), 1, 0)
+    elseif number < 0 then
+        ints, point = (high + low - ints:int()):to(dtype), high + low - point
+    end
+    return tide._make_per_tensor_quantized_tensor(ints, scale * math.abs(number), point)
 end
 
 -- ---- between layers ----
@@ -239,14 +368,31 @@ local function between(quantized)
         extra_repr = scale_text,
     })
     layers.layer(quantized, "DeQuantize()", "Bytes as the floats that they stand for.", "x (...) -> (...)", {
-        forward = function(_, x) return x:dequantize() end,
+        forward = function(_, x) return x.is_quantized and x:dequantize() or x end,
+    })
+    layers.layer(quantized, "Float(Module module, number scale=1, int zero_point=0, bool floats=false)",
+        "A module of floats among those of bytes: it is given what the bytes stand for, and what it gives is quantized, unless floats.",
+        "x (...) -> (...)", {
+        derive = function(self)
+            local module = self.module
+            rawset(self, "module", nil)
+            self.module = module
+            self.scale = self.scale + 0.0
+            keep_numbers(self, { "scale", "zero_point" })
+        end,
+        forward = function(self, x)
+            local y = self.module(x.is_quantized and x:dequantize() or x)
+            return self.floats and y or tide.quantize_per_tensor(y, self.scale:item(), self.zero_point:item(), tide.quint8)
+        end,
+        extra_repr = scale_text,
     })
     local function combining(operator, relu)
         return function(self, a, b) return operator(a, b, self.scale:item(), self.zero_point:item(), relu) end
     end
     layers.layer(quantized, "QFunctional(number scale=1, int zero_point=0)",
         "Sums and products of quantized tensors as bytes of a scale and a zero point: q:add(a, b), add_relu, mul, mul_relu, and "
-        .. "q:cat(list, dim). What tide.quantization.convert makes of a FloatFunctional.", nil, {
+        .. "q:cat(list, dim); add_scalar, mul_scalar and these with _relu change a tensor's own scale and zero point instead. What "
+        .. "tide.quantization.convert makes of a FloatFunctional.", nil, {
         derive = function(self)
             self.scale = self.scale + 0.0
             keep_numbers(self, { "scale", "zero_point" })
@@ -255,6 +401,10 @@ local function between(quantized)
         add_relu = combining(tide._quantized_add, true),
         mul = combining(tide._quantized_mul, false),
         mul_relu = combining(tide._quantized_mul, true),
+        add_scalar = function(_, x, number) return add_scalar(x, number) end,
+        add_scalar_relu = function(_, x, number) return add_scalar(x, number):relu() end,
+        mul_scalar = function(_, x, number) return mul_scalar(x, number) end,
+        mul_scalar_relu = function(_, x, number) return mul_scalar(x, number):relu() end,
         cat = function(self, list, dim)
             local scale, point, parts = self.scale:item(), self.zero_point:item(), {}
             for k, x in ipairs(list) do

@@ -282,6 +282,7 @@ local families = {}
 for _, family in ipairs { "elements", "shapes", "layers" } do
     families[#families + 1] = tide._require("onnx.export_" .. family)
 end
+families[#families + 1] = tide._require("onnx.export_quantized").writers
 local numbers = tide._require "onnx.export_numbers"
 
 local function writer_of(node)

@@ -175,6 +175,8 @@ function graph.prepare(entry, context)
             block.makes[name] = name ~= ""
         end
     end
+    local bytes = tide._require "onnx.bytes"
+    local joined = bytes.join(block)
     for _, node in ipairs(block.nodes) do
         find_reads(node, block)
     end
@@ -186,6 +188,9 @@ function graph.prepare(entry, context)
         known[name] = true
     end
     block.nodes = in_order(block.nodes, known)
+    if joined then
+        bytes.prune(block)
+    end
     for _, name in ipairs(block.outputs) do
         if not block.makes[name] then
             block.captures[#block.captures + 1] = name

@@ -1,8 +1,9 @@
--- onnx/quantized.lua: ONNX's operators of integers with a scale and a zero point. Sums are exact (float64 holds them); one rounding: half to
--- even, then within the type.
+-- onnx/quantized.lua: ONNX's operators of integers with a scale and a zero point. Sums are exact (float64 holds them, or the operators of
+-- bytes, onnx/bytes.lua, where they are for it); one rounding: half to even, then within the type.
 local tide = ...
 local common = tide._require "onnx.common"
 local windows = tide._require "onnx.windows"
+local bytes = tide._require "onnx.bytes"
 local operators = {}
 
 local RANGES <const> = { [tide.uint8] = { 0, 255 }, [tide.int8] = { -128, 127 }, [tide.int16] = { -32768, 32767 } }
@@ -72,12 +73,21 @@ function operators.MatMulInteger(_, a, b, a_zero, b_zero)
 end
 
 function operators.QLinearMatMul(_, a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero)
+    local small = bytes.product({ turned = true }, a, a_scale, a_zero, b, b_scale, b_zero, nil, y_scale, y_zero)
+    if small then
+        return small
+    end
     local sums = less(a, a_zero, true):matmul(less(b, b_zero))
     local factor = a_scale:double():view({}) * b_scale:double() / y_scale:double():view({})
     return within((sums * (factor:numel() == 1 and factor:view({}) or factor)):round() + y_zero:double():view({}), y_zero.dtype)
 end
 
 function operators.QLinearConv(call, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias)
+    local floats, exact = bytes.float_bias(bias, x_scale, w_scale)
+    local small = exact and bytes.product({ conv = call.attributes }, x, x_scale, x_zero, w, w_scale, w_zero, floats, y_scale, y_zero)
+    if small then
+        return small
+    end
     local sums = windows.ConvInteger(call, x, w, x_zero, w_zero):double()
     local function by_channel(p) return common.by_channel(p:double(), x) end
     if bias then

@@ -5,9 +5,12 @@ local fail = tide._fail
 local nn = tide.nn
 local tree = {}
 
+--- What has weights to quantize.
+tree.LAYERS = { nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d }
+
 function tree.is_a(module, class) return getmetatable(module) == class end
 
-local function is_one_of(module, classes)
+function tree.is_one_of(module, classes)
     for _, class in ipairs(classes) do
         if tree.is_a(module, class) then
             return true
@@ -34,7 +37,7 @@ function tree.each(module, classes, change, seen)
     seen[module] = true
     local names = names_of(module)
     for k, name in ipairs(names) do
-        if is_one_of(module[name], classes) then
+        if tree.is_one_of(module[name], classes) then
             change(module, names, k)
         else
             tree.each(module[name], classes, change, seen)
@@ -42,8 +45,8 @@ function tree.each(module, classes, change, seen)
     end
 end
 
--- The place of what follows a part of a Sequential and does anything.
-local function next_of(parent, names, k)
+--- next_of(parent, names, k): the place of what follows a part of a Sequential and does anything.
+function tree.next_of(parent, names, k)
     for j = k + 1, tree.is_a(parent, nn.Sequential) and #names or k do
         if not tree.is_a(parent[names[j]], nn.Identity) then
             return j
@@ -65,17 +68,17 @@ end
 
 --- Is what follows a ReLU, or the batch norm of a layer?
 function tree.has_relu(parent, names, k)
-    local j = next_of(parent, names, k)
+    local j = tree.next_of(parent, names, k)
     return j ~= nil and tree.is_a(parent[names[j]], nn.ReLU)
 end
 function tree.has_norm(parent, names, k)
-    local j, norm = next_of(parent, names, k), norm_of(parent[names[k]])
+    local j, norm = tree.next_of(parent, names, k), norm_of(parent[names[k]])
     return j ~= nil and norm ~= nil and tree.is_a(parent[names[j]], norm)
 end
 
 --- What follows, with nothing left in its place.
 function tree.take_next(parent, names, k)
-    local j = next_of(parent, names, k)
+    local j = tree.next_of(parent, names, k)
     local module = parent[names[j]]
     parent[names[j]] = nn.Identity()
     return module
@@ -88,7 +91,7 @@ end
 
 --- fold(model): every batch norm behind its layer in a Sequential becomes part of the layer's weights, in place. In evaluation.
 function tree.fold(model)
-    tree.each(model, { nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d }, function(parent, names, k)
+    tree.each(model, tree.LAYERS, function(parent, names, k)
         if tree.has_norm(parent, names, k) then
             parent[names[k]] = fold_norm(parent[names[k]], tree.take_next(parent, names, k))
         end

@@ -1,17 +1,19 @@
 -- quantization/workflow.lua: models of floats as models of bytes: quantize_dynamic in one step; prepare, calibrate
--- with data, convert; prepare_qat, train, convert; and a report of what that does to each layer.
+-- with data, convert; prepare_qat, train, convert.
 local tide = ...
 local fail = tide._fail
 local tree, qat = tide._require "quantization.folding", tide._require "nn.qat"
+local configs = tide._require "quantization.qconfig"
 local is_a, each, has_relu, take_next = tree.is_a, tree.each, tree.has_relu, tree.take_next
 
 return function(quantization)
     local nn, declare = tide.nn, tide._function
 
-    quantization.quantize_dynamic = declare("quantize_dynamic(Module model, list? types=nil) -> Module",
+    quantization.quantize_dynamic = declare("quantize_dynamic(Module model, list? types=nil, *, any? qconfig=nil) -> Module",
         "A copy of the model whose linear layers have int8 weights and quantize what they are given by its own range; a ReLU "
-        .. "behind one in a Sequential becomes part of it. types: the classes to replace, {tide.nn.Linear} as if nothing is said.",
-        function(model, types)
+        .. "behind one in a Sequential becomes part of it. types: the classes to replace, {tide.nn.Linear} as if nothing is said. qconfig: a QConfigMapping or what is short for one "
+        .. "(?tide.quantization.QConfigMapping), by which layers stay in floats or are replaced in another way.",
+        function(model, types, qconfig)
             for _, class in ipairs(types or {}) do
                 if class ~= nn.Linear then
                     fail("quantize_dynamic: types: tide.nn.Linear alone is replaced, got %s", tide._describe(class))
@@ -21,9 +23,14 @@ return function(quantization)
                 return nn.quantized.dynamic.Linear.from_float(model)
             end
             local copy = model:clone()
+            local found = qconfig and configs.lookup("quantize_dynamic", qconfig, copy)
             for _ = 1, types and #types == 0 and 0 or 1 do
                 each(copy, { nn.Linear }, function(parent, names, k)
-                    local relu = has_relu(parent, names, k)
+                    local relu, config = has_relu(parent, names, k), found and found[parent[names[k]]]
+                    if found and not (config and not config.replace) then
+                        parent[names[k]] = config and config.replace(parent[names[k]]) or parent[names[k]]
+                        return
+                    end
                     parent[names[k]] = nn.quantized.dynamic.Linear.from_float(parent[names[k]], relu)
                     if relu then
                         take_next(parent, names, k)
@@ -33,22 +40,33 @@ return function(quantization)
             return copy
         end)
 
-    local LAYERS = { nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d }
+    local LAYERS <const> = tree.LAYERS
 
     -- A layer, perhaps with its ReLU, between observers of what goes in (unless a QuantStub says that) and comes out.
     local Observed = nn.class("Observed")
 
-    function Observed:init(layer, relu, inner, outer)
+    function Observed:init(layer, relu, inner, outer, weight)
         self.input = inner
         self.layer = layer
         self.output = outer
         rawset(self, "relu", relu)
+        rawset(self, "weight_observer", weight)
     end
 
     function Observed:forward(x)
         local y = self.layer(self.input and self.input(x) or x)
         return self.output(self.relu and y:relu() or y)
     end
+
+    -- A module of floats among those of bytes, and an observer of what comes out.
+    local ObservedFloat = nn.class("ObservedFloat")
+
+    function ObservedFloat:init(module, outer)
+        self.module = module
+        self.output = outer
+    end
+
+    function ObservedFloat:forward(x) return self.output(self.module(x)) end
 
     local function stub(name, doc)
         local class = nn.class(name)
@@ -74,10 +92,15 @@ return function(quantization)
             return self.output and self.output(y) or y
         end
     end
-    function FloatFunctional:forward() fail "FloatFunctional: call its add, add_relu, mul, mul_relu or cat" end
+    -- With a number the result's parameters follow from x's: nothing is observed.
+    function FloatFunctional:add_scalar(x, number) return x + number end
+    function FloatFunctional:add_scalar_relu(x, number) return (x + number):relu() end
+    function FloatFunctional:mul_scalar(x, number) return x * number end
+    function FloatFunctional:mul_scalar_relu(x, number) return (x * number):relu() end
+    function FloatFunctional:forward() fail "FloatFunctional: call its add, add_relu, mul, mul_relu, cat, add_scalar or mul_scalar" end
     nn.quantized.FloatFunctional = FloatFunctional
     tide._document(FloatFunctional, declare("FloatFunctional()", "Operators as a part of a model, f:add(a, b), add_relu, mul, mul_relu and "
-        .. "f:cat(list, dim), whose results are observed and quantized as those of layers are.", nil))
+        .. "f:cat(list, dim), whose results are observed and quantized as those of layers are; add_scalar, mul_scalar and these with _relu.", nil))
 
     local function has_stub(model)
         for _, module in model:named_modules() do
@@ -88,26 +111,49 @@ return function(quantization)
         return false
     end
 
-    -- Observers into a model, around what `change` makes of each layer.
-    local function observe(model, make, change)
+    -- What has no kernel for bytes, but may stand among layers that hand them on.
+    local ROUNDED <const> = { nn.Hardswish, nn.SiLU, nn.ELU, nn.CELU, nn.SELU, nn.Mish, nn.Softplus, nn.Softmax, nn.PReLU, nn.LayerNorm,
+        nn.GroupNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d }
+    local WATCHED <const> = table.move(ROUNDED, 1, #ROUNDED, #LAYERS + 1, table.move(LAYERS, 1, #LAYERS, 1, {}))
+
+    -- Observers into a model, around what `change` makes of each layer. found: the QConfig of each module, or false. observer(config)
+    -- makes what observes; of layers that stay in floats among those of bytes too.
+    local function observe(model, found, observer, change)
         local stubbed, stubs = has_stub(model), {}
         for _, module in model:named_modules() do
             if stubbed and (is_a(module, QuantStub) or is_a(module, FloatFunctional)) then
                 stubs[#stubs + 1] = module
             end
         end
-        each(model, LAYERS, function(parent, names, k)
-            local relu = has_relu(parent, names, k)
-            parent[names[k]] = Observed(change(parent[names[k]]), relu, not stubbed and make() or nil, make())
-            if relu then
-                take_next(parent, names, k)
+        each(model, stubbed and WATCHED or LAYERS, function(parent, names, k)
+            local layer, relu = parent[names[k]], has_relu(parent, names, k)
+            local config = found[layer]
+            if config and not config.replace and tree.is_one_of(layer, LAYERS) then
+                local input = not stubbed and observer(config) or nil
+                parent[names[k]] = Observed(change(layer, config), relu, input, observer(config), config.weight)
+                if relu then
+                    take_next(parent, names, k)
+                end
+                return
             end
+            local kept = config and config.replace and tree.is_one_of(layer, LAYERS) and config.replace(layer) or layer
+            parent[names[k]] = stubbed and ObservedFloat(kept, observer(config)) or kept
         end)
         for _, module in ipairs(stubs) do
-            module.output = make()
+            module.output = observer(found[module])
         end
         return model
     end
+
+    -- The QConfig of each module of a copy: as the caller has it, or one for all.
+    local function lookup(fname, copy, qconfig, observer)
+        if qconfig and observer then
+            fail("%s: observer is what qconfig has as activation: give one of them", fname)
+        end
+        return configs.lookup(fname, qconfig or quantization.QConfig { activation = observer }, copy)
+    end
+    local QCONFIG <const> = " qconfig: a QConfigMapping or what is short for one (?tide.quantization.QConfigMapping), in place of an observer; "
+        .. "layers without a QConfig stay in floats."
 
     local function in_sequence(model)
         for _, class in ipairs(LAYERS) do
@@ -118,31 +164,37 @@ return function(quantization)
         return model
     end
 
-    quantization.prepare = declare("prepare(Module model, *, function? observer=nil) -> Module",
+    quantization.prepare = declare("prepare(Module model, *, function? observer=nil, any? qconfig=nil) -> Module",
         "A copy of the model, in evaluation, that observes what its linear layers and convolutions take and give: call it with "
         .. "data, then convert it. A batch norm and a ReLU behind one in a Sequential become part of it (others: fuse_modules). "
-        .. "observer: makes an observer, HistogramObserver as if nothing is said.", function(model, observer)
-            local make = observer or function() return quantization.HistogramObserver() end
+        .. "observer: makes an observer, HistogramObserver as if nothing is said." .. QCONFIG, function(model, observer, qconfig)
             local copy = in_sequence(model:clone()):eval()
             tree.fold(copy)
-            return observe(copy, make, function(layer) return layer end)
+            return observe(copy, lookup("prepare", copy, qconfig, observer), function(config)
+                return config and config.activation and config.activation() or quantization.HistogramObserver()
+            end, function(layer) return layer end)
         end)
 
-    quantization.prepare_qat = declare("prepare_qat(Module model, *, function? observer=nil) -> Module",
+    quantization.prepare_qat = declare("prepare_qat(Module model, *, function? observer=nil, any? qconfig=nil) -> Module",
         "A copy of the model to train, whose layers round weights and results as bytes do (tide.nn.qat), and which convert "
         .. "makes one of bytes. A batch norm behind a convolution in a Sequential is folded into its weights. observer: makes an "
-        .. "observer for FakeQuantize, MovingAverageMinMaxObserver as if nothing is said.", function(model, observer)
-            local function make() return quantization.FakeQuantize(observer and observer() or nil) end
+        .. "observer for FakeQuantize, MovingAverageMinMaxObserver as if nothing is said." .. QCONFIG, function(model, observer, qconfig)
+            local function moving() return quantization.MovingAverageMinMaxObserver() end
             local copy = in_sequence(model:clone()):train()
-            local norms = {}
+            local found, norms = lookup("prepare_qat", copy, qconfig, observer or not qconfig and moving or nil), {}
             each(copy, LAYERS, function(parent, names, k)
                 local layer = parent[names[k]]
-                if not is_a(layer, nn.Linear) and tree.has_norm(parent, names, k) then
+                local is_small = found[layer] and not found[layer].replace
+                if is_small and not is_a(layer, nn.Linear) and tree.has_norm(parent, names, k) then
                     norms[layer] = take_next(parent, names, k)
                 end
             end)
-            return observe(copy, make, function(layer)
-                return norms[layer] and qat.join(layer, norms[layer]) or qat.of(layer)
+            return observe(copy, found, function(config)
+                return quantization.FakeQuantize((config and config.activation or moving)())
+            end, function(layer, config)
+                local trained = norms[layer] and qat.join(layer, norms[layer]) or qat.of(layer)
+                rawset(trained, "weight_observer", config.weight)
+                return trained
             end)
         end)
 
@@ -150,16 +202,11 @@ return function(quantization)
     local HANDED <const> = { nn.Identity, nn.Flatten, nn.ReLU, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d,
         nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d }
 
-    local function meets_another(parent, names, k)
+    local function meets(parent, names, k, class)
         for j = k + 1, is_a(parent, nn.Sequential) and #names or k do
-            local module, handed = parent[names[j]], false
-            if is_a(module, Observed) then
+            if is_a(parent[names[j]], class) then
                 return true
-            end
-            for _, class in ipairs(HANDED) do
-                handed = handed or is_a(module, class)
-            end
-            if not handed then
+            elseif not tree.is_one_of(parent[names[j]], HANDED) then
                 return false
             end
         end
@@ -190,7 +237,7 @@ return function(quantization)
         function(model)
             local copy, stubbed, made = model:clone():eval(), has_stub(model), {}
             local function put(parent, name, module) made[#made + 1] = { parent, name, module } end
-            each(copy, { Observed, QuantStub, DeQuantStub, FloatFunctional }, function(parent, names, k)
+            each(copy, { Observed, ObservedFloat, QuantStub, DeQuantStub, FloatFunctional }, function(parent, names, k)
                 local name, part = names[k], parent[names[k]]
                 if is_a(part, DeQuantStub) then
                     return put(parent, name, nn.quantized.DeQuantize())
@@ -202,11 +249,13 @@ return function(quantization)
                     put(parent, name, nn.quantized.Quantize(scale, point))
                 elseif is_a(part, FloatFunctional) then
                     put(parent, name, nn.quantized.QFunctional(scale, point))
+                elseif is_a(part, ObservedFloat) then
+                    put(parent, name, nn.quantized.Float(part.module, scale, point, meets(parent, names, k, DeQuantStub)))
                 else
-                    local options = { scale = scale, zero_point = point, relu = part.relu }
+                    local options = { scale = scale, zero_point = point, relu = part.relu, weight = part.weight_observer }
                     if not stubbed then
                         options.in_scale, options.in_zero_point = parameters_of(part.input, name)
-                        options.floats = not meets_another(parent, names, k)
+                        options.floats = not meets(parent, names, k, Observed)
                     end
                     put(parent, name, small_of(part.layer, options))
                 end
@@ -218,69 +267,5 @@ return function(quantization)
                 fail("convert: the model has no observed layer: prepare it first")
             end
             return copy
-        end)
-
-    -- What a layer gives, as floats, by its name.
-    local function outputs_of(model, x)
-        local outputs, hooks = {}, {}
-        for name, module in model:named_modules() do
-            hooks[#hooks + 1] = module:register_forward_hook(function(_, _, y)
-                if tide.is_tensor(y) then
-                    outputs[name] = y.is_quantized and y:dequantize() or y:detach()
-                end
-            end)
-        end
-        local ok, why = pcall(model, x)
-        for _, hook in ipairs(hooks) do
-            hook:remove()
-        end
-        if not ok then
-            error(why, 0)
-        end
-        return outputs
-    end
-
-    local function bytes_of(module)
-        local bytes = 0
-        for _, field in ipairs { "weight", "bias" } do
-            bytes = bytes + (tide.is_tensor(module[field]) and module[field].nbytes or 0)
-        end
-        return bytes
-    end
-
-    local Report = { __name = "report" }
-
-    function Report:__tostring()
-        local lines = { string.format("%-24s %12s %12s %10s %10s", "layer", "bytes", "float bytes", "SNR (dB)", "largest") }
-        for _, row in ipairs(self) do
-            lines[#lines + 1] = string.format("%-24s %12d %12d %10.2f %10.4g", row.name, row.bytes, row.float_bytes, row.snr, row.largest)
-        end
-        return table.concat(lines, "\n")
-    end
-
-    quantization.report = declare("report(Module model, Module quantized, Tensor x) -> list",
-        "How far the layers of a quantized model are from those of the model that it was made of, on a batch: a list of {name, "
-        .. "bytes, float_bytes, snr, largest} that prints as a table. snr: signal to noise of what the layer gives, in decibels; "
-        .. "largest: the largest of that, which is a sign of clipping.", function(model, small, x)
-            local _ <close> = tide.no_grad()
-            local fused = model:clone():eval()
-            tree.fold(fused)
-            local want, got, layers_of = outputs_of(fused, x), outputs_of(small, x), {}
-            for name, module in model:named_modules() do
-                layers_of[name] = module
-            end
-            local rows = setmetatable({}, Report)
-            for name, module in small:named_modules() do
-                local is_small = module.weight and module.weight.is_quantized
-                local reference = want[name]
-                if is_small and reference and got[name] then
-                    reference = module.relu and reference:relu() or reference
-                    local noise = (reference - got[name]):double():square():sum():item()
-                    local signal = reference:double():square():sum():item()
-                    rows[#rows + 1] = { name = name, bytes = bytes_of(module), float_bytes = bytes_of(layers_of[name]),
-                        snr = noise > 0 and 10 * math.log(signal / noise, 10) or math.huge, largest = got[name]:abs():amax():item() }
-                end
-            end
-            return rows
         end)
 end

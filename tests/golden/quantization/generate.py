@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Writes observers.jsonl: what torch.ao.quantization makes of batches that both sides draw alike: scales, zero points
-and what fake quantization gives, with gradients. Run with PyTorch 2.x; tests/lua/quantization reads the file.
+what fake quantization gives, with gradients, and what layers and functions make of bytes. Run with PyTorch 2.x; tests/lua/quantization reads the file.
 
     python3 tests/golden/quantization/generate.py
 """
 import json
 import os
 import struct
+import subprocess
+import sys
 import warnings
 
 import torch
@@ -114,6 +116,63 @@ def convolutions():
                "mean": torch.nn.functional.avg_pool2d(y, 2).int_repr().reshape(-1).tolist()}
 
 
+def ints(y):
+    return [y.q_scale(), y.q_zero_point()] + y.int_repr().reshape(-1).tolist()
+
+
+# Functions of single elements, of all that bytes can be; the functions of tests/lua/quantization have these names.
+UNARY = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "hardsigmoid": torch.nn.functional.hardsigmoid, "gelu": torch.nn.functional.gelu,
+         "leaky_relu": lambda x: torch.nn.functional.leaky_relu(x, 0.1), "hardtanh": lambda x: torch.nn.functional.hardtanh(x, -1.5, 2.2),
+         "relu6": torch.nn.functional.relu6, "clamp": lambda x: torch.clamp(x, -0.7, 2.0)}
+ops = torch.ops.quantized
+ROUNDED = {"hardswish": lambda x: ops.hardswish(x, 0.03, 10), "elu": lambda x: ops.elu(x, 0.04, 30, 0.8), "celu": lambda x: ops.celu(x, 0.04, 30, 0.8),
+           "softmax": lambda x: ops.softmax(x.reshape(16, 16), 1, 1 / 256, 0), "layer_norm": lambda x: ops.layer_norm(
+               x.reshape(16, 16), [16], draw(16, 90, 0.5, 1.0), draw(16, 91), 1e-5, 0.03, 120)}
+SCALARS = (0.7, -3.3, 6.0, 0.0, 1e3, -1e3)
+
+
+def functions():
+    for k, (scale, point) in enumerate(((0.05, 100), (0.02, 128), (0.1, 30))):
+        order = torch.argsort(draw(256, 80 + k))
+        x = torch._make_per_tensor_quantized_tensor(order.to(torch.uint8), scale, point)
+        results = {name: ints(fn(x)) for name, fn in list(UNARY.items()) + list(ROUNDED.items())}
+        for number in SCALARS:
+            for name in ("add_scalar", "mul_scalar", "add_scalar_relu", "mul_scalar_relu"):
+                results["%s %g" % (name, number)] = ints(getattr(ops, name)(x, number))
+        signed = torch._make_per_tensor_quantized_tensor((order - 128).to(torch.int8), scale, point - 128)
+        yield {"functions": [scale, point], "x": order.tolist(), "results": results,
+               "signed": {name: ints(UNARY[name](signed)) for name in ("sigmoid", "tanh", "hardsigmoid", "leaky_relu")}}
+
+
+def full(draws, seed, dtype):
+    return torch.clamp(torch.round(draw(draws, seed, 200.0, 128.0 if dtype is torch.uint8 else 0.0)), *((0, 255) if dtype is torch.uint8 else (-128, 127))).to(dtype)
+
+
+def saturating():
+    """Full bytes by fbgemm's kernels for AVX2, whose sums of pairs saturate."""
+    torch.backends.quantized.engine = "fbgemm"
+    for k, (m, depth, n) in enumerate(((6, 51, 33), (3, 257, 20), (2, 32, 24), (7, 64, 16))):
+        x = torch._make_per_tensor_quantized_tensor(full(m * depth, 100 + k, torch.uint8).reshape(m, depth), 0.04, 60)
+        w = torch._make_per_tensor_quantized_tensor(full(n * depth, 110 + k, torch.int8).reshape(n, depth), 0.01, 0)
+        y = ops.linear(x, ops.linear_prepack(w, draw(n, 120 + k)), 1.5, 100)
+        yield {"saturating": [m, depth, n, k], "out": y.int_repr().reshape(-1).tolist()}
+    for k, (channels, out, groups, size) in enumerate(((8, 16, 1, 3), (5, 7, 1, 3), (24, 16, 1, 1))):
+        x = torch._make_per_tensor_quantized_tensor(full(channels * 30, 130 + k, torch.uint8).reshape(1, channels, 5, 6), 0.04, 60)
+        w = full(out * channels // groups * size * size, 140 + k, torch.int8).reshape(out, channels // groups, size, size)
+        w = torch._make_per_tensor_quantized_tensor(w, 0.01, 0)
+        packed = ops.conv2d_prepack(w, draw(out, 150 + k), [1, 1], [size // 2] * 2, [1, 1], groups)
+        y = ops.conv2d(x.contiguous(memory_format=torch.channels_last), packed, 1.5, 100)
+        yield {"saturating_conv": [channels, out, groups, size, k], "out": y.int_repr().reshape(-1).tolist()}
+
+
+if sys.argv[1:] == ["saturating"]:
+    for case in saturating():
+        print(json.dumps(case))
+    sys.exit()
+
+child = subprocess.run([sys.executable, os.path.abspath(__file__), "saturating"], env=dict(os.environ, FBGEMM_ENABLE_INSTRUCTIONS="AVX2"),
+                       check=True, capture_output=True, text=True)
 with open(os.path.join(HERE, "observers.jsonl"), "w") as file:
-    for case in list(cases()) + list(quantized()) + list(convolutions()):
+    for case in list(cases()) + list(quantized()) + list(convolutions()) + list(functions()):
         file.write(json.dumps(case) + "\n")
+    file.write(child.stdout)

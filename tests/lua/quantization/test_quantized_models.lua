@@ -165,3 +165,37 @@ t.test("a_resnet_converts_and_gives_the_same_bits_for_any_number_of_threads", fu
     os.remove(path)
     os.remove(float)
 end)
+
+t.test("a_layer_keeps_floats_where_they_are_quicker_and_says_so", function()
+    tide.manual_seed(8)
+    local bytes, floats, calls = 0, 0, 0
+    local function timer() -- calls for bytes come first: each takes `bytes`, then each `floats`
+        calls = calls + 1
+        return calls % 2 == 1 and 0 or calls <= 6 and bytes or floats
+    end
+    local function planned(layer, x, in_bytes, in_floats)
+        bytes, floats, calls = in_bytes, in_floats, 0
+        return layer:plan(x, { runs = 3, timer = timer })
+    end
+    local x = tide.quantize_per_tensor(tide.randn(2, 4, 6, 6), 0.03, 128, tide.quint8)
+    local conv = nn.quantized.Conv2d.from_float(nn.Conv2d(4, 4, 3, { padding = 1 }), { scale = 0.02, zero_point = 120, relu = true })
+    local want, residual = conv(x), tide.quantize_per_tensor(tide.randn(2, 4, 6, 6), 0.03, 128, tide.quint8)
+    local added = conv(x, residual)
+    local choice = planned(conv, x, 3, 2)
+    t.eq(choice.kept, "float32")
+    t.eq(tostring(choice), "float32 for x of shape (2, 4, 6, 6): int8 3000000.0 us, float32 2000000.0 us")
+    t.is_true(string.find(tostring(conv), "in float32", 1, true))
+    for _, pair in ipairs { { conv(x), want }, { conv(x, residual), added } } do
+        t.eq(pair[1].dtype, tide.quint8)
+        near(pair[1]:dequantize(), pair[2]:dequantize(), 0.0201)
+    end
+    t.eq(planned(conv, x, 1, 2).kept, "int8")
+    t.is_true(tide.equal(conv(x), want))
+    local linear = nn.quantized.dynamic.Linear.from_float(nn.Linear(8, 4))
+    local rows = tide.randn(3, 8)
+    local exact = tide.linear(rows, linear.weight:dequantize(), linear.bias)
+    planned(linear, rows, 2, 1)
+    t.is_true(tide.equal(linear(rows), exact))
+    linear.weight = tide.quantize_per_tensor(tide.ones(4, 8), 1, 0, tide.qint8)
+    near(linear(rows), rows:sum(2, { keepdim = true }) + linear.bias, 1e-5)
+end)

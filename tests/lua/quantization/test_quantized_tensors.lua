@@ -183,6 +183,22 @@ t.test("no_gradient_and_no_autocast_reach_them", function()
     t.eq(tide.quantize_per_tensor(y, 0.1, 0, tide.qint8):dequantize().dtype, tide.float32)
 end)
 
+t.test("functions_of_elements_are_of_one_scale_and_not_written_where_it_changes", function()
+    local q = whole()
+    local scale = q:q_scale()
+    t.eq(q:clamp(-1, 1):q_scale(), scale)
+    t.eq(q:sigmoid():q_scale(), 1 / 256)
+    t.eq(q:tanh():q_zero_point(), 128)
+    local y = q:clone()
+    t.is_true(y:hardtanh_(-0.5, 0.5) == y and tide.equal(y, q:clamp(-0.5, 0.5)))
+    refused("can't be written in place", function() q:clone():sigmoid_() end)
+    refused("can't go into out=", function() tide.clamp(q, -1, 1, { out = tide.zeros(2, 4) }) end)
+    local rows = tide.quantize_per_channel(x, tide.tensor { 0.1, 0.2 }, tide.tensor { 0, 0 }, 1, tide.quint8)
+    refused("quantized by channel", function() rows:tanh() end)
+    refused("qint32: quint8 or qint8 expected", function() tide.quantize_per_tensor(x, 0.1, 0, tide.qint32):sigmoid() end)
+    refused("dequantize", function() x:clamp(q, 2) end)
+end)
+
 -- ---- what is refused ----
 
 t.test("float_operators_name_both_dtypes_and_dequantize", function()
@@ -191,7 +207,7 @@ t.test("float_operators_name_both_dtypes_and_dequantize", function()
         local ok, why = pcall(call)
         t.is_true(not ok and why:find("quint8", 1, true) and why:find("float32", 1, true) and why:find("dequantize", 1, true), why)
     end
-    for _, name in ipairs { "tanh", "sum", "softmax", "exp", "sort", "zero_", "var", "tolist" } do
+    for _, name in ipairs { "silu", "sum", "softmax", "exp", "sort", "zero_", "var", "tolist" } do
         local ok, why = pcall(function() return q[name](q, name == "softmax" and 1 or nil) end)
         t.is_true(not ok and why:find("dequantize", 1, true), name .. ": " .. tostring(why))
     end

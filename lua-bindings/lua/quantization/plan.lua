@@ -1,0 +1,340 @@
+-- quantization/plan.lua: which layers of a model are worth quantizing: by what they lose, measured, and by what they gain,
+-- measured too. A plan is a mapping from names to kinds; quantizing itself is the workflow's.
+local tide = ...
+local fail = tide._fail
+local tree, report = tide._require "quantization.folding", tide._require "quantization.report"
+local nn = tide.nn
+
+-- ---- kinds ----
+
+-- What a layer may become, by the name that plans know it by: the classes that it is for, and the QConfig that makes it.
+local KINDS = {}
+
+local function add_kinds(quantization)
+    KINDS.int8 = { classes = tree.LAYERS, config = quantization.QConfig() }
+    KINDS.dynamic = { classes = { nn.Linear }, config = quantization.default_dynamic_qconfig() }
+end
+
+local function check_kinds(kinds)
+    for _, name in ipairs(kinds) do
+        if not KINDS[name] then
+            local known = {}
+            for kind in pairs(KINDS) do
+                known[#known + 1] = kind
+            end
+            table.sort(known)
+            fail("plan: kinds: %s expected, got %s", table.concat(known, ", "), tide._describe(name))
+        end
+    end
+    return kinds
+end
+
+-- ---- accuracy, and how sure it is ----
+
+local function batches_of(data)
+    local list = {}
+    if type(data) == "table" and getmetatable(data) == nil then
+        list = data
+    else
+        for x, y in data do
+            list[#list + 1] = { x, y }
+        end
+    end
+    if #list == 0 then
+        fail("plan: data: there is no batch in it")
+    end
+    return list
+end
+
+local function is_right(y, target) return y:argmax(2):eq(target) end
+
+-- Each sample's score, one behind the other.
+local function scores_of(model, batches, score)
+    local parts = {}
+    for k, batch in ipairs(batches) do
+        parts[k] = score(model(batch[1]), batch[2]):double():reshape(-1)
+    end
+    return tide.cat(parts)
+end
+
+-- How many standard deviations lie on both sides of a mean with this probability.
+local function width_of(confidence) return math.sqrt(2) * tide.erfinv(tide.tensor(confidence, { dtype = tide.float64 })):item() end
+
+-- The loss in points (hundredths of the score) of the same samples by two models, and how far it may be off. One sample more that differs
+-- is counted, so that few samples that all agree prove little.
+local function loss_of(before, after, width)
+    local off = before - after
+    local n = off:numel()
+    local mean = off:mean():item()
+    local variance = math.max((off:square():sum():item() + 1) / n - mean * mean, 0)
+    return 100 * mean, 100 * width * math.sqrt(variance / n)
+end
+
+-- So many more samples for a margin, which falls with the root of their number.
+local function samples_for(n, margin, wanted) return math.max(math.ceil(n * (margin / wanted) ^ 2) - n, 0) end
+
+-- ---- plans ----
+
+local Plan = { __name = "plan" }
+Plan.__index = Plan
+
+local function config_of(kind) return kind ~= "f32" and KINDS[kind].config or false end
+
+function Plan:mapping()
+    local mapping = tide.quantization.QConfigMapping()
+    for _, layer in ipairs(self.layers) do
+        mapping:set_module_name(layer.name, config_of(layer.kind))
+    end
+    return mapping
+end
+
+local function quantize(model, mapping, calibration)
+    local prepared = tide.quantization.prepare(model, { qconfig = mapping })
+    local observed = false
+    for _, module in prepared:named_modules() do
+        observed = observed or module.output ~= nil
+    end
+    if not observed then
+        return prepared
+    end
+    for _, batch in ipairs(calibration) do
+        prepared(batch[1])
+    end
+    return tide.quantization.convert(prepared)
+end
+
+function Plan:apply(model, calibration)
+    local batches = calibration and batches_of(calibration) or rawget(self, "calibration")
+    if not batches then
+        fail("plan:apply: calibration: batches to observe expected: a plan that was loaded keeps none")
+    end
+    return tide.no_grad(function() return quantize(model, self:mapping(), batches) end)
+end
+
+local KEPT <const> = { "loss", "margin", "wanted", "confidence", "samples", "sure", "seconds", "float_seconds" }
+
+function Plan:save(path)
+    local state = { layers = {}, rows = {} }
+    for _, name in ipairs(KEPT) do
+        state[name] = self[name]
+    end
+    for k, layer in ipairs(self.layers) do
+        state.layers[k] = { name = layer.name, kind = layer.kind, why = layer.why }
+    end
+    for k, row in ipairs(self.rows) do
+        state.rows[k] = { quantized = row.quantized, loss = row.loss, margin = row.margin, seconds = row.seconds, bytes = row.bytes,
+            best = row.best, chosen = row.chosen or false }
+    end
+    tide.save(state, path)
+end
+
+local function row_text(row)
+    return string.format("%s %9d %10.2f %8.2f %12.1f %12d", row.chosen and "*" or row.best and "+" or " ", row.quantized, row.loss,
+        row.margin, 1e6 * row.seconds, row.bytes)
+end
+
+function Plan:__tostring()
+    local lines = { string.format("%-24s %-8s %s", "layer", "kind", "why") }
+    for _, layer in ipairs(self.layers) do
+        lines[#lines + 1] = string.format("%-24s %-8s %s", layer.name, layer.kind, layer.why)
+    end
+    lines[#lines + 1] = string.format("\n  %9s %10s %8s %12s %12s", "quantized", "loss (pts)", "+/-", "us", "bytes")
+    for _, row in ipairs(self.rows) do
+        lines[#lines + 1] = row_text(row)
+    end
+    local sure = string.format("loss %.2f +/- %.2f points at %g %%, of %d samples", self.loss, self.margin, 100 * self.confidence, self.samples)
+    local more = self.wanted > 0 and samples_for(self.samples, self.sure, self.wanted) or 0
+    lines[#lines + 1] = "\n" .. sure .. (more > 0 and string.format("; %d more samples for +/- %g", more, self.wanted) or "")
+    lines[#lines + 1] = string.format("%.1f us in place of %.1f; * is the plan, + are those that none beats in both loss and time",
+        1e6 * self.seconds, 1e6 * self.float_seconds)
+    return table.concat(lines, "\n")
+end
+
+function Plan:plot()
+    local loss, time = {}, {}
+    for k, row in ipairs(self.rows) do
+        loss[k], time[k] = row.loss, 1e6 * row.seconds
+    end
+    return tide.plot.points(time, loss, { xlabel = "microseconds", ylabel = "loss (points)", title = "plans tried" })
+end
+
+function Plan:__display()
+    local escape = tide._require("notebook.html").escape
+    return { ["text/plain"] = tostring(self), ["text/html"] = "<pre>" .. escape(tostring(self)) .. "</pre>" .. self:plot():svg() }
+end
+
+-- ---- the choice ----
+
+-- What is asked of a plan, and what is measured once.
+local function start(model, batches, options)
+    local fused = model:clone():eval()
+    tree.fold(fused)
+    local self = { model = model, fused = fused, batches = batches, probe = batches[1][1] }
+    for key, value in pairs(options) do
+        self[key] = value
+    end
+    local names = {}
+    for name, module in fused:named_modules() do
+        names[module] = name
+    end
+    self.layers = {}
+    tree.each(fused, tree.LAYERS, function(parent, children, k)
+        local layer = parent[children[k]]
+        self.layers[#self.layers + 1] = { name = names[layer], layer = layer, kind = "f32", why = "no kind is for it" }
+    end)
+    if #self.layers == 0 then
+        fail("plan: the model has no linear layer and no convolution")
+    end
+    local outputs, seconds = report.watch(fused, self.probe, self.runs, self.timer)
+    self.output, self.seconds, self.relus = outputs[""], seconds, report.relus_of(fused)
+    self.float_seconds = report.time(fused, self.probe, self.runs, self.timer)
+    self.scores = scores_of(fused, batches, self.score)
+    return self
+end
+
+-- The noise in what the model gives, as a share of it, where one layer alone is of a kind.
+local function noise_of(self, name, kind)
+    local small = quantize(self.model, tide.quantization.QConfigMapping():set_module_name(name, KINDS[kind].config), { self.batches[1] })
+    local noise = (small(self.probe) - self.output):double():square():sum():item()
+    return noise / math.max(self.output:double():square():sum():item(), 1e-300)
+end
+
+local function time_text(a, b) return string.format("%.1f us, in floats %.1f", 1e6 * a, 1e6 * b) end
+
+-- For each layer the kind that is quickest, where one is quicker than floats, in a model whose layers are all of that kind.
+local function choose_kinds(self)
+    for _, kind in ipairs(self.kinds) do
+        local mapping = tide.quantization.QConfigMapping()
+        for _, class in ipairs(KINDS[kind].classes) do
+            mapping:set_object_type(class, KINDS[kind].config)
+        end
+        local small = quantize(self.model, mapping, { self.batches[1] })
+        local _, seconds = report.watch(small, self.probe, self.runs, self.timer)
+        local modules = {}
+        for name, module in small:named_modules() do
+            modules[name] = module
+        end
+        for _, entry in ipairs(self.layers) do
+            local here = tree.is_one_of(entry.layer, KINDS[kind].classes) and seconds[entry.name]
+            if here then
+                local relu = modules[entry.name].relu and self.relus[entry.name]
+                local floats = self.seconds[entry.name] + (relu and self.seconds[relu] or 0)
+                local gain = floats - here
+                if gain > (entry.gain or 0) then
+                    entry.kind, entry.gain, entry.why = kind, gain, time_text(here, floats)
+                elseif entry.kind == "f32" then
+                    entry.why = string.format("%s is slower: %s", kind, time_text(here, floats))
+                end
+            end
+        end
+    end
+end
+
+-- A row of the table of plans, with so many of the candidates back in floats.
+local function try(self, candidates, dropped)
+    local mapping = tide.quantization.QConfigMapping()
+    for k = dropped + 1, #candidates do
+        mapping:set_module_name(candidates[k].name, KINDS[candidates[k].kind].config)
+    end
+    local small = dropped < #candidates and quantize(self.model, mapping, self.calibration) or self.fused
+    local row = { quantized = #candidates - dropped, dropped = dropped, bytes = report.bytes_of(small), loss = 0.0, margin = 0.0,
+        seconds = self.float_seconds }
+    if dropped < #candidates then
+        row.seconds = report.time(small, self.probe, self.runs, self.timer)
+        row.loss, row.margin = loss_of(self.scores, scores_of(small, self.batches, self.score), self.width)
+    end
+    self.rows[#self.rows + 1] = row
+    return row, row.loss + row.margin <= self.wanted
+end
+
+-- The fewest layers back in floats that keep the promise, found by halving: what loses most for the time that it gains goes first.
+local function search(self)
+    local candidates = {}
+    for _, entry in ipairs(self.layers) do
+        if entry.kind ~= "f32" then
+            entry.noise = noise_of(self, entry.name, entry.kind)
+            candidates[#candidates + 1] = entry
+        end
+    end
+    table.sort(candidates, function(a, b)
+        local x, y = a.noise / a.gain, b.noise / b.gain
+        return x > y or x == y and a.name < b.name
+    end)
+    local chosen, good = try(self, candidates, 0)
+    local low, high = 0, #candidates -- low breaks the promise, high, all floats, keeps it
+    if not good then
+        chosen = try(self, candidates, high)
+        while high - low > 1 do
+            local middle = (low + high) // 2
+            local row, kept = try(self, candidates, middle)
+            if kept then
+                high, chosen = middle, row
+            else
+                low = middle
+            end
+        end
+    elseif high > 0 then
+        try(self, candidates, high)
+    end
+    for k = 1, chosen.dropped do
+        candidates[k].kind = "f32"
+        candidates[k].why = string.format("would lose more: %.3g of the result's energy", candidates[k].noise)
+    end
+    return chosen
+end
+
+local function mark_best(rows)
+    for _, row in ipairs(rows) do
+        row.best = true
+        for _, other in ipairs(rows) do
+            if other.loss <= row.loss and other.seconds <= row.seconds and (other.loss < row.loss or other.seconds < row.seconds) then
+                row.best = false
+            end
+        end
+    end
+end
+
+local function finish(self, chosen)
+    mark_best(self.rows)
+    local plan = setmetatable({ layers = self.layers, rows = self.rows, loss = chosen.loss, margin = chosen.margin, wanted = self.wanted,
+        confidence = self.confidence, samples = self.scores:numel(), seconds = chosen.seconds, float_seconds = self.float_seconds,
+        sure = self.rows[1].margin, calibration = self.calibration }, Plan)
+    chosen.chosen = true
+    for _, entry in ipairs(self.layers) do
+        entry.layer = nil
+    end
+    return plan
+end
+
+return function(quantization)
+    add_kinds(quantization)
+    quantization.plan = tide._function("plan(Module model, any data, *, number(0..) loss=0.2, number(0..1) confidence=0.95, any? calibration=nil, "
+        .. 'list? kinds=nil, function? score=nil, int(1..) runs=5, function? timer=nil) -> table',
+        "Which layers to quantize: those that are quicker so, as measured on the first batch, less those that lose most, until the loss in points on all "
+        .. "data, with what it may be off at the confidence, is no more than `loss`. data: a list of {x, y} or a loader. calibration: the batches that are "
+        .. "observed, the first 8 as if nothing is said. kinds: of {\"int8\", \"dynamic\"}. score(output, y): each sample's, 1 for all that is wanted; whether the "
+        .. "largest of a row is that of the class y as if nothing is said. The plan prints with all that were tried; plan:apply(model, calibration) quantizes, "
+        .. "plan:mapping() is its QConfigMapping, plan:save(path) writes it, load_plan reads it.",
+        function(model, data, loss, confidence, calibration, kinds, score, runs, timer)
+            local _ <close> = tide.no_grad()
+            local batches = batches_of(data)
+            local self = start(model, batches, { wanted = loss, confidence = confidence, width = width_of(confidence), rows = {}, runs = runs,
+                kinds = check_kinds(kinds or { "int8" }), score = score or is_right, timer = timer or tide.time,
+                calibration = calibration and batches_of(calibration) or table.move(batches, 1, math.min(#batches, 8), 1, {}) })
+            choose_kinds(self)
+            return finish(self, search(self))
+        end)
+    quantization.load_plan = tide._function("load_plan(str path) -> table", "A plan that plan:save(path) wrote; plan:apply wants batches to observe.",
+        function(path)
+            local state = tide.load(path)
+            if type(state) ~= "table" or type(state.layers) ~= "table" or type(state.rows) ~= "table" then
+                fail("load_plan: '%s' holds no plan", path)
+            end
+            for _, layer in ipairs(state.layers) do
+                if layer.kind ~= "f32" and not KINDS[layer.kind] then
+                    fail("load_plan: '%s': layer '%s' is of the kind '%s', which is not known", path, tostring(layer.name), tostring(layer.kind))
+                end
+            end
+            return setmetatable(state, Plan)
+        end)
+end
