@@ -410,6 +410,10 @@ distributed.powersgd = declare("powersgd(*, int(1..) rank=1, int(0..) start=1000
         .. "least, with error feedback and warm start (Vogels et al. 2019). The first `start` steps send all.",
     function(rank, start) return tide._require "distributed.hooks".powersgd(rank, start) end)
 
+-- ---- checkpoints ----
+
+distributed.checkpoint = tide._require "distributed.sharded"
+
 -- ---- what was recorded ----
 
 local function trace(name, ...) return tide._require "distributed.trace"[name](...) end

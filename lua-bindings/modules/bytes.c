@@ -4,6 +4,7 @@
 #include "engine/core/draft.h"
 #include "engine/core/interrupt.h"
 #include "engine/io/read_range.h"
+#include "lua-bindings/call/args.h"
 #include "lua-bindings/modules/modules.h"
 
 #include <errno.h>
@@ -334,27 +335,31 @@ static int write_bytes(lua_State *L) {
     return 0;
 }
 
-/* _sha256(bytes): the digest of a uint8 tensor, 32 bytes as a string. */
+/* _sha256(x): the digest of the bytes of a contiguous tensor's elements, 32 bytes as a string. */
 static int push_digest(lua_State *L) {
     unsigned char digest[crypto_hash_sha256_BYTES];
-    const td_tensor *x = tide_check_tensor(L, 1, "bytes");
-    luaL_argcheck(L, x->dtype == TD_U8 && x->contiguous, 1, "uint8 bytes in a row expected");
-    crypto_hash_sha256(digest, x->data, (unsigned long long)x->numel);
+    const td_tensor *x = tide_hold_elements(L, 1, "bytes");
+    luaL_argcheck(L, x->contiguous && td_tensor_device(x).type == TD_CPU, 1,
+                  "elements in a row on the CPU expected");
+    crypto_hash_sha256(digest, x->data,
+                       (unsigned long long)x->numel * (unsigned long long)td_tensor_itemsize(x));
     lua_pushlstring(L, (const char *)digest, sizeof digest);
     return 1;
 }
 
-/* _make_folder(path): make it, and those around it, for this user alone; nil and why. */
+/* _make_folder(path [, mode]): make it, and those around it, with the permissions that a mode and
+ * the umask leave (as if nothing is said: for this user alone); whether it is there, and why not. */
 static int make_folder(lua_State *L) {
     size_t len;
     const char *path = luaL_checklstring(L, 1, &len);
+    mode_t mode = (mode_t)luaL_optinteger(L, 2, 0700);
     char *copy = memcpy(lua_newuserdatauv(L, len + 1, 0), path, len + 1);
     int code = 0;
     for (char *at = copy + (len > 0); code == 0; at++)
         if (*at == '/' || *at == '\0') {
             char end = *at;
             *at = '\0';
-            code = mkdir(copy, 0700) && errno != EEXIST;
+            code = mkdir(copy, mode) && errno != EEXIST;
             *at = end;
             if (end == '\0')
                 break;
