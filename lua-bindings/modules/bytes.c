@@ -348,7 +348,8 @@ static int push_digest(lua_State *L) {
 }
 
 /* _make_folder(path [, mode]): make it, and those around it, with the permissions that a mode and
- * the umask leave (as if nothing is said: for this user alone); whether it is there, and why not. */
+ * the umask leave (as if nothing is said: for this user alone); whether it is there, and why not.
+ */
 static int make_folder(lua_State *L) {
     size_t len;
     const char *path = luaL_checklstring(L, 1, &len);
