@@ -430,6 +430,15 @@ distributed.communication = declare("communication(any profile=nil) -> list",
         .. "came last, last_times, late_us). print shows a table. All ranks call it, each with its profile, and all get it.",
     function(profile) return trace("communication", profile) end)
 
+distributed.simulate = declare("simulate(any profile, table? options=nil) -> table",
+    "What a step of DistributedDataParallel would take with other numbers of ranks and other buckets, worked out from this rank's profile of "
+        .. "some steps (or from a step: {rest_us = ..., buckets = {{bytes = ..., ready_us = ...}, ...}}): rows for `ranks`, caps for `bucket_cap_mb`, "
+        .. "each with step_us, exposed_us (what backward does not hide), hidden, efficiency, buckets; print shows tables. options: ranks (a list), "
+        .. "algorithm ('ring', 'tree', 'hierarchical'), links ({latency_us = ..., bandwidth = bytes/s}; hierarchical: per_node and local = {...} too; "
+        .. "as if nothing is said what the profile's transfers fit), measured (the profile's number of ranks), bucket_cap_mb (a list), "
+        .. "first_bucket_mb (1), model (whose gradients are then not cut).",
+    function(profile, options) return tide._require "distributed.simulator".simulate(profile, options) end)
+
 distributed._classes = { Group = Group, Work = Work } -- for help
 
 tide._document(distributed, "distributed", "tide.distributed", "Jobs of several processes on MPI: init, collectives, groups, "
