@@ -26,9 +26,9 @@ class Checkpoints(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "rank 0: ok\n", ""))
 
     def test_another_number_of_ranks_reads_it(self):
-        for mpi in job.MPIS:
+        for k, mpi in enumerate(job.MPIS):
             with self.subTest(mpi=mpi), tempfile.TemporaryDirectory() as folder:
-                for writers, readers in ((3, (1, 2, 4)), (1, (3,))):
+                for writers, readers in ((2, (3,)),) if k else ((3, (1, 2, 4)), (1, (3,))):
                     for action, counts in (("save", (writers,)), ("load", readers)):
                         for n in counts:
                             done = job.run(mpi, n, "checkpoints.lua", action, folder, 10 + writers)
@@ -63,7 +63,7 @@ class Checkpoints(unittest.TestCase):
     def test_kills_at_any_time_leave_a_whole_checkpoint(self):
         with tempfile.TemporaryDirectory() as folder:
             self.good(alone("save", folder))
-            for delay in range(4):
+            for delay in range(3):
                 with subprocess.Popen([os.environ["TIDE"], SCRIPT, "repeat", folder, str(1 + 100 * delay)], stdout=subprocess.PIPE, text=True) as child:
                     child.stdout.readline()
                     for _ in range(5 * delay):
