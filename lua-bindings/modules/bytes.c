@@ -335,15 +335,37 @@ static int write_bytes(lua_State *L) {
     return 0;
 }
 
-/* _sha256(x): the digest of the bytes of a contiguous tensor's elements, 32 bytes as a string. */
+/* _sha256(bytes): the digest of a uint8 tensor, 32 bytes as a string. */
 static int push_digest(lua_State *L) {
     unsigned char digest[crypto_hash_sha256_BYTES];
-    const td_tensor *x = tide_hold_elements(L, 1, "bytes");
+    const td_tensor *x = tide_check_tensor(L, 1, "bytes");
+    luaL_argcheck(L, x->dtype == TD_U8 && x->contiguous, 1, "uint8 bytes in a row expected");
+    crypto_hash_sha256(digest, x->data, (unsigned long long)x->numel);
+    lua_pushlstring(L, (const char *)digest, sizeof digest);
+    return 1;
+}
+
+/* _checksum(x): BLAKE2b of the elements of a contiguous tensor of any dtype, 64 hexadecimal digits;
+ * three times as quick as SHA-256. `b2sum -l 256` gives the same of the same bytes. */
+static int push_checksum(lua_State *L) {
+    enum { BYTES = 32, PIECE = 16 << 20 };
+    unsigned char digest[BYTES];
+    char text[2 * BYTES + 1];
+    crypto_generichash_state state;
+    const td_tensor *x = tide_hold_elements(L, 1, "checksum");
     luaL_argcheck(L, x->contiguous && td_tensor_device(x).type == TD_CPU, 1,
                   "elements in a row on the CPU expected");
-    crypto_hash_sha256(digest, x->data,
-                       (unsigned long long)x->numel * (unsigned long long)td_tensor_itemsize(x));
-    lua_pushlstring(L, (const char *)digest, sizeof digest);
+    size_t n = (size_t)x->numel * td_tensor_itemsize(x);
+    if (sodium_init() < 0) /* chooses instructions; does nothing the second time */
+        return tide_error(L, "libsodium can't be used");
+    crypto_generichash_init(&state, NULL, 0, BYTES);
+    for (size_t at = 0; at < n; at += PIECE) {
+        TIDE_CHECK(L, td_interrupt_check());
+        crypto_generichash_update(&state, (const unsigned char *)x->data + at,
+                                  n - at < PIECE ? n - at : PIECE);
+    }
+    crypto_generichash_final(&state, digest, BYTES);
+    lua_pushstring(L, sodium_bin2hex(text, sizeof text, digest, BYTES));
     return 1;
 }
 
@@ -371,8 +393,12 @@ static int make_folder(lua_State *L) {
 }
 
 void tide_open_bytes(lua_State *L) {
-    static const luaL_Reg functions[] = {{"_bytes", push_bytes},        {"_string", push_string},
-                                         {"_write", write_bytes},       {"_sha256", push_digest},
-                                         {"_make_folder", make_folder}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_bytes", push_bytes},
+                                         {"_string", push_string},
+                                         {"_write", write_bytes},
+                                         {"_sha256", push_digest},
+                                         {"_checksum", push_checksum},
+                                         {"_make_folder", make_folder},
+                                         {NULL, NULL}};
     tide_set_functions(L, functions);
 }

@@ -65,6 +65,13 @@ elseif action == "save" then
     elseif fault == "fail" and rank == size - 1 then
         tide.save = function() error("save: cannot write 'part': No space left on device", 0) end
     end
+    if size > 1 and not fault then -- ranks that do not see one folder
+        local elsewhere = rank == size - 1 and folder .. "/elsewhere" or folder .. "/here"
+        tide._make_folder(folder .. "/elsewhere")
+        fails_with(("save: rank 0: '%s/here/part-1-%d.safetensors', which rank %d wrote, is not there"):format(folder, size - 1, size - 1),
+            checkpoint.save, { own = tide.tensor { rank } }, elsewhere)
+        assert(not tide._system_calls().stat(folder .. "/here/index.safetensors"))
+    end
     if fault == "fail" then
         fails_with(("save: %scannot write 'part': No space left on device"):format(size > 1 and ("rank %d: "):format(size - 1) or ""),
             checkpoint.save, state, folder)

@@ -1,7 +1,7 @@
 -- distributed/sharded.lua: tide.distributed.checkpoint: one checkpoint of a job in a folder, which all ranks write and read
 -- together, and which another number of ranks may read.
 --
--- Tensors are known by their elements (SHA-256): what several ranks have alike is written by one of them, so that each
+-- Tensors are known by their elements (BLAKE2b): what several ranks have alike is written by one of them, so that each
 -- writes as many bytes as others do. `index.safetensors` appears last and names all files; until then the index before it,
 -- and its files, are the checkpoint. Files bear the number of the save that they are of, so that none is ever overwritten.
 local tide = ...
@@ -45,10 +45,6 @@ end
 
 -- ---- saving ----
 
-local function digest_of(x)
-    return (string.gsub(tide._sha256(x), ".", function(c) return string.format("%02x", string.byte(c)) end))
-end
-
 -- The parts of a state: what all ranks are told of it, and its tensors by name.
 local function describe(state)
     local names, tensors, text = flattened.flatten(state)
@@ -56,7 +52,7 @@ local function describe(state)
     for k, x in ipairs(tensors) do
         x = x:to("cpu"):contiguous()
         by_name[names[k]] = x
-        facts.keys[k] = string.format("%s %s %s", digest_of(x), tostring(x.dtype), table.concat(x:size(), "x"))
+        facts.keys[k] = string.format("%s %s %s", tide._checksum(x), tostring(x.dtype), table.concat(x:size(), "x"))
         facts.bytes[k] = x:numel() * x:element_size()
     end
     flattened.restore(by_name, text, "state", function(shard)
@@ -164,6 +160,15 @@ local function remove_older(path, generation)
     end
 end
 
+-- Does rank 0 see what all ranks have written?
+local function check_parts(index, path)
+    for _, file in ipairs(index.file) do
+        if not tide._system_calls().stat(path .. "/" .. file) then
+            fail("'%s/%s', which rank %s wrote, is not there: all ranks must see one folder", path, file, string.match(file, "(%d+)%.safetensors$"))
+        end
+    end
+end
+
 local function save(state, path, group)
     if type(state) ~= "table" then
         fail("save: state: a table expected, got %s", tide._describe(state))
@@ -190,7 +195,12 @@ local function save(state, path, group)
     end
     local function undo() os.remove(file) end
     together(team, "save", function() return next(part) and tide.save(part, file) end, undo)
-    together(team, "save", function() return team.rank == 0 and tide.save(index, path .. "/" .. INDEX) end, undo)
+    together(team, "save", function()
+        if team.rank == 0 then
+            check_parts(index, path)
+            tide.save(index, path .. "/" .. INDEX)
+        end
+    end, undo)
     if team.rank == 0 then
         remove_older(path, generation)
     end
@@ -213,7 +223,7 @@ local function open(path)
         local file = index.file[k]
         files[file] = files[file] or tide._archive_read(path .. "/" .. file, true)
         local x = files[file][index.name[k]] or fail("'%s/%s' has no tensor '%s'", path, file, index.name[k])
-        if not good[k] and digest_of(x) ~= index.digest[k] then
+        if not good[k] and tide._checksum(x) ~= index.digest[k] then
             fail("'%s/%s': the elements of '%s' are not those that were saved", path, file, index.name[k])
         end
         good[k] = true
