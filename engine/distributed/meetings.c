@@ -194,7 +194,7 @@ static td_blob *fold(td_part *parts, int n) {
     size_t size = td_dtype_size((td_dtype)r->dtype);
     td_blob *sum = parts[0].body;
     for (int k = 1; sum && k < n; k++)
-        if (parts[k].body)
+        if (parts[k].body && parts[k].body->n >= sum->n)
             td_elements_reduce(op, (td_dtype)r->dtype, sum->bytes, parts[k].body->bytes,
                                (int64_t)(sum->n / size));
     return sum;
@@ -208,7 +208,7 @@ static td_blob *gather(const td_part *parts, int n, const size_t *at, const size
     td_blob *all = td_blob_new(total);
     char *to = all ? all->bytes : NULL;
     for (int k = 0; all && k < n; k++) {
-        if (bytes[k])
+        if (bytes[k] && at[k] + bytes[k] <= parts[k].body->n)
             memcpy(to, parts[k].body->bytes + at[k], bytes[k]);
         to += bytes[k];
     }
@@ -218,6 +218,8 @@ static td_blob *gather(const td_part *parts, int n, const size_t *at, const size
 /* Deliver to the group's rank k. */
 static td_status give(td_meetings *m, const td_part *part, td_blob *body, size_t at, size_t n) {
     bool takes_it = part->word.takes && body;
+    if (takes_it && at + n > body->n)
+        return td_fail(TD_EINTERNAL, "rank %d takes more than there is", part->rank);
     return m->deliver(m->ctx, part, takes_it ? body : NULL, at, takes_it ? n : 0);
 }
 
@@ -269,7 +271,7 @@ static td_status give_shares(td_meetings *m, const td_part *parts, int n, const 
 static td_status carry_out(td_meetings *m, const group *g, td_part *parts) {
     td_status status = TD_OK;
     const td_flight_record *r = &parts[0].word.record;
-    td_part *root = &parts[r->peer < g->n ? r->peer : 0];
+    td_part *root = &parts[r->peer];
     td_blob *body = NULL, *shared = NULL;
     bool shapes = false;
     for (int k = 0; k < g->n; k++)
@@ -332,6 +334,8 @@ static td_status come(td_meetings *m, td_part *part) {
     if (!g || k == g->n)
         return td_fail(TD_EINTERNAL, "rank %d is not in group %u", part->rank,
                        part->word.record.group);
+    if (part->word.record.peer < 0 || part->word.record.peer >= g->n)
+        return td_fail(TD_EINTERNAL, "rank %d means a rank that is not there", part->rank);
     meeting *at = find_meeting(m, g, &part->word.record);
     if (!at)
         return fail_memory();

@@ -134,9 +134,7 @@ static void fail(const char *why) {
     say(&word, NULL, why);
 }
 
-static void close_job(void) {
-    side.last = 0;
-}
+static void close_job(void) {}
 
 /* ---- transfers ---- */
 

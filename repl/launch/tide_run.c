@@ -25,7 +25,7 @@ static const char usage[] =
     "  --rehearse N     N ranks on this machine, without MPI, each of which is seen: where none "
     "can go\n"
     "                   on, or two differ, it is said who waits where, and the job ends with 113\n"
-    "  --patience S     of a rehearsal: seconds in which something must happen (300)\n"
+    "  --patience S     of a rehearsal: seconds in which something must happen (1800)\n"
     "  --verbose        print the command that is run\n"
     "  --help           this page\n"
     "Each process runs `tide script arguments`; tide.distributed.init() makes them one job. The\n"
@@ -258,7 +258,7 @@ static int start_rehearsal(char **argv, const options *o) {
 }
 
 int main(int argc, char **argv) {
-    options o = {.n = processors(), .patience = 300};
+    options o = {.n = processors(), .patience = 1800};
     if (argc > 2 && strcmp(argv[1], SUPERVISE) == 0)
         return supervise(argv + 2);
     int code = parse(argc, argv, &o);

@@ -89,6 +89,12 @@ class Wheel(unittest.TestCase):
                     inside = os.path.realpath(found).startswith(os.path.realpath(self.prefix))
                     self.assertTrue(inside or wheel.EVERYWHERE.match(name), found)
 
+    def test_the_modules_of_mpis_go_along_without_them(self):
+        names = {os.path.basename(name) for name in self.contents}
+        for mpi in [name for name in wheel.MPIS if os.path.exists(os.path.join(BUILD, f"libtide_mpi_{name}.so"))]:
+            self.assertIn(f"libtide_mpi_{mpi}.so", names)
+        self.assertFalse([name for name in names if re.match(r"libmpi(ch)?\.so|libopen-(rte|pal)", name)])
+
     def test_the_kernelspec_finds_the_kernel_by_its_own_place(self):
         spec = os.path.join(self.prefix, "share/jupyter/kernels/tide")
         with open(os.path.join(spec, "kernel.json"), encoding="utf-8") as file:
