@@ -155,7 +155,7 @@ end
 
 distributed.init = declare("init(*, str? backend=nil, number timeout=1800)",
     "Enter the job that mpirun, srun or tide-run started. backend: 'mpi', or 'self' for this process alone (as if nothing is said: "
-        .. "'mpi' where a launcher started it). timeout: seconds that a collective may wait for others.",
+        .. "'mpi' where a launcher started it); 'mpi' is the rehearsal under tide-run --rehearse. timeout: seconds that a collective may wait for others.",
     function(backend, timeout)
         if timeout <= 0 then
             fail("init: option timeout: seconds above 0 expected, got %s", tostring(timeout))
