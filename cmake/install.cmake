@@ -1,5 +1,5 @@
 # `cmake --install`: component `tide` is programs, library with its modules, module for a plain Lua, kernelspec, man
-# pages, completion; `dev` headers and pkg-config file; `cuda` CUDA's module; `rock` what LuaRocks takes, in one folder.
+# pages, completion; `dev` headers and pkg-config file; `cuda` CUDA's module; `openmpi` and `mpich` theirs; `rock` what LuaRocks takes, in one folder.
 # Everything finds the library by its own place, so that the prefix may be moved; only the kernelspec names an absolute
 # path, as Jupyter wants it.
 include(GNUInstallDirs)
@@ -25,9 +25,11 @@ if(TARGET tide_cuda)
     install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tide-cuda RENAME copyright COMPONENT cuda)
 endif()
 get_property(mpi_modules GLOBAL PROPERTY TIDE_MPI_MODULES)
-if(mpi_modules)
-    install(TARGETS ${mpi_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi OPTIONAL)
-endif()
+foreach(module ${mpi_modules})
+    string(REPLACE tide_mpi_ "" mpi ${module})
+    install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${mpi} OPTIONAL)
+    install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tide-${mpi} RENAME copyright COMPONENT ${mpi})
+endforeach()
 
 # Headers include each other as "engine/core/tensor.h".
 install(DIRECTORY engine DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tide COMPONENT dev
@@ -37,7 +39,7 @@ configure_file(engine/libtide.pc.in ${CMAKE_BINARY_DIR}/libtide.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/libtide.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libtide-dev RENAME copyright COMPONENT dev)
 
-install(FILES repl/install/tide.1 jupyter-kernel/install/tide-kernel.1
+install(FILES repl/install/tide.1 repl/install/tide-run.1 jupyter-kernel/install/tide-kernel.1
     DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tide)
 install(FILES repl/install/tide.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
     RENAME tide COMPONENT tide)

@@ -5,10 +5,10 @@
 tide_build_packages="gcc g++ libc6-dev cmake ninja-build pkgconf|pkg-config liblua5.4-dev
     libdnnl-dev libopenblas-openmp-dev libsleef-dev libzmq3-dev libjansson-dev
     libsodium-dev zlib1g-dev libpng-dev libturbojpeg0-dev"
-tide_pack_packages="python3 patchelf binutils dpkg-dev file git"
+tide_pack_packages="python3 patchelf binutils dpkg-dev file git libopenmpi-dev libmpich-dev"
 tide_test_packages="$tide_pack_packages lua5.4 luajit python3-jupyter-client python3-nbclient python3-nbconvert
     python3-jupyter-kernel-test python3-numpy time dataset-fashion-mnist libonnx-testdata espeak-ng
-    libllvm19|libllvm18|libllvm15 libopenmpi-dev openmpi-bin libmpich-dev mpich"
+    libllvm19|libllvm18|libllvm15 openmpi-bin mpich"
 tide_cross_packages="cmake ninja-build pkgconf ccache gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     libc6-dev-arm64-cross qemu-user-static liblua5.4-dev:arm64 libdnnl-dev:arm64 libopenblas-openmp-dev:arm64
     libsleef-dev:arm64 libzmq3-dev:arm64 libjansson-dev:arm64 libsodium-dev:arm64 zlib1g-dev:arm64 libpng-dev:arm64

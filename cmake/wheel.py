@@ -6,7 +6,8 @@ usage: wheel.py BUILD FOLDER
 The programs are the wheel's scripts; the library with its modules, and every shared library that they need and a
 manylinux system need not have, lie in lib/tide-lab and find each other by their own place, as auditwheel does it.
 They keep their names: nothing but Tide is in the processes that load them. The kernelspec finds the kernel by its own
-place too, so that it holds for a virtual environment and for `pip install --user`. Each library's licence goes along;
+place too, so that it holds for a virtual environment and for `pip install --user`. What jobs of several processes load
+goes along, and the MPI itself is the system's: an MPI and its launcher belong together. Each library's licence goes along;
 a library without one is an error. Names, dates (SOURCE_DATE_EPOCH) and modes of the archive depend on nothing else.
 """
 import base64
@@ -27,6 +28,7 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIBRARIES = "lib/tide-lab"
 # glibc's own, and what PEP 600's policies ask of every system.
 EVERYWHERE = re.compile(r"(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl|gcc_s|stdc\+\+|z))\.so(\.\d+)*$")
+MPIS = ("openmpi", "mpich")
 OPENED = ("libpng16.so.16", "libturbojpeg.so.0")  # what Tide opens by name when it is needed
 
 
@@ -72,13 +74,14 @@ def package_of(path):
 
 def collect(build, stage):
     """The files of the wheel: {place in the wheel: path}, and the bundled libraries {soname: path they came from}."""
-    run("cmake", "--install", build, "--component", "tide", "--prefix", stage, "--strip")
+    for component in ("tide", *MPIS):
+        run("cmake", "--install", build, "--component", component, "--prefix", stage, "--strip")
     files, bundled = {}, {name: opened(name) for name in OPENED}
-    for name in ("tide", "tide-kernel"):
+    for name in ("tide", "tide-kernel", "tide-run"):
         files[f"scripts/{name}"] = os.path.join(stage, "bin", name)
     for path in glob.glob(os.path.join(stage, "lib*", "**", "libtide*.so"), recursive=True):
         files[f"data/{LIBRARIES}/{os.path.basename(path)}"] = path
-    for path in list(files.values()) + list(bundled.values()):
+    for path in [path for path in files.values() if "libtide_mpi_" not in path] + list(bundled.values()):
         bundled |= {name: found for name, found in needed(path).items()
                     if not EVERYWHERE.match(name) and not name.startswith("libtide")}
     for name, path in bundled.items():

@@ -36,6 +36,7 @@
 #include "engine/core/waits.h"
 #include "engine/core/warn.h"
 #include "engine/core/worker.h"
+#include "engine/distributed/coordinator.h"
 #include "engine/distributed/flight.h"
 #include "engine/distributed/hub.h"
 #include "engine/distributed/job.h"

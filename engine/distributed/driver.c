@@ -44,7 +44,7 @@ static void finish(td_work *work, td_progress progress) {
         td_elements_divide(t->dtype, t->recv, work->divisor, t->count);
     }
     if (progress == TD_ARRIVED) {
-        td_flight_end(work->number);
+        td_flight_end(work->transfer.number);
         td_transfers_note(work);
     }
     pthread_mutex_lock(&driver.lock);
@@ -71,6 +71,10 @@ static bool look(void) {
     bool any = false;
     for (td_work **at = &driver.under_way; *at;) {
         td_work *work = *at;
+        if (driver.transport->waits && !work->told && atomic_load(&work->awaited)) {
+            work->told = true;
+            driver.transport->waits(work->token);
+        }
         td_progress progress = driver.transport->test(work->token, work->why);
         if (progress == TD_PENDING) {
             at = &work->next;
@@ -204,6 +208,7 @@ enum { LOOK_MS = 50 };
 
 td_status td_driver_wait(td_work *work) {
     td_status status = TD_OK;
+    atomic_store(&work->awaited, true);
     pthread_mutex_lock(&driver.lock);
     while (atomic_load_explicit(&work->progress, memory_order_acquire) == TD_PENDING && !status) {
         struct timespec until;

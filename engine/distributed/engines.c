@@ -54,6 +54,11 @@ td_status td_engine_find(const char *engine, const td_launcher *launcher,
         *out = &td_transport_single;
         return TD_OK;
     }
+    if (strcmp(engine, "mpi") == 0 && launcher->transport &&
+        strcmp(launcher->transport, "rehearsal") == 0) {
+        *out = &td_transport_rehearsal;
+        return TD_OK;
+    }
     if (strcmp(engine, "mpi") == 0)
         return find_mpi(launcher, out);
     return td_fail(TD_EVALUE, "engine '%s' is none of: mpi, self", engine);

@@ -4,6 +4,7 @@
 #include "engine/core/draft.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -86,6 +87,42 @@ const char *td_flight_text(const td_flight_record *record, char *buffer, size_t 
     snprintf(buffer, size, "%s%s%s%s%.*s", kind, order, group, record->place[0] ? ", " : "",
              TD_PLACE, record->place);
     return buffer;
+}
+
+/* ---- ranks beside each other ---- */
+
+bool td_flight_agree(const td_flight_record *a, const td_flight_record *b) {
+    return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->peer == b->peer &&
+           (a->count == b->count || a->count < 0 || b->count < 0);
+}
+
+void td_flight_add(char *text, size_t size, const char *format, ...) {
+    size_t n = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + n, size - n, format, args);
+    va_end(args);
+}
+
+void td_flight_describe(const td_flight_record *r, char *text, size_t size) {
+    if (r->kind == TD_SHUTDOWN) {
+        td_flight_add(text, size, "at the end of its script");
+        return;
+    }
+    td_flight_add(text, size, "in %s", td_collective_names[r->kind]);
+    if (r->kind == TD_BARRIER) {
+        td_flight_add(text, size, ", %.*s", TD_PLACE, r->place);
+        return;
+    }
+    td_flight_add(text, size, " of ");
+    for (int d = 0; d < r->ndim && d < TD_FLIGHT_DIMS; d++)
+        td_flight_add(text, size, "%s%lld", d ? "x" : "", (long long)r->sizes[d]);
+    td_flight_add(text, size, " %s", td_dtype_name(r->dtype));
+    if (r->kind == TD_ALL_REDUCE || r->kind == TD_REDUCE_SCATTER)
+        td_flight_add(text, size, " (%s)", td_across_names[r->op]);
+    else if (r->kind != TD_ALL_GATHER && r->kind != TD_ALL_TO_ALL)
+        td_flight_add(text, size, " (rank %d)", (int)r->peer);
+    td_flight_add(text, size, ", %.*s", TD_PLACE, r->place);
 }
 
 /* ---- the file ---- */

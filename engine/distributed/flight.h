@@ -38,6 +38,13 @@ bool td_flight_oldest(td_flight_record *record);
 /* "all_reduce #41 of group 2, train.lua:88" into a buffer; returns it. */
 const char *td_flight_text(const td_flight_record *record, char *buffer, size_t size);
 
+/* Do two ranks' records of one collective tell the same? */
+bool td_flight_agree(const td_flight_record *a, const td_flight_record *b);
+/* Add formatted text to a buffer of so many bytes, as far as there is room. */
+void td_flight_add(char *text, size_t size, const char *format, ...) TD_PRINTF(3, 4);
+/* Add to a buffer where a rank is: "in all_reduce of 1000 float32 (sum), train.lua:88". */
+void td_flight_describe(const td_flight_record *record, char *text, size_t size);
+
 /* Write all as a Chrome trace, in which this process is number `rank`. EIO, ENOMEM. */
 td_status td_flight_write(const char *path, int rank) TD_MUST_CHECK;
 

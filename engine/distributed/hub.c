@@ -6,7 +6,6 @@
 #include "engine/distributed/channel.h"
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -55,15 +54,6 @@ struct td_hub {
 
 /* ---- the verdict ---- */
 
-static void add(char *text, size_t size, const char *format, ...) TD_PRINTF(3, 4);
-static void add(char *text, size_t size, const char *format, ...) {
-    size_t n = strlen(text);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text + n, size - n, format, args);
-    va_end(args);
-}
-
 /* Does the process stand still (T), or is it dead (Z)? '?' where nobody here can tell. */
 static char process_state(const td_hub *hub, const rank_state *r) {
     char path[64], line[512], *end;
@@ -87,26 +77,27 @@ static void say_rank(const td_hub *hub, int rank, char *text, size_t size) {
     const td_flight_record *at = &r->said.now;
     td_flight_text(at, record, sizeof record);
     if (!r->there) {
-        add(text, size, "rank %d has not come", rank);
+        td_flight_add(text, size, "rank %d has not come", rank);
         return;
     }
-    add(text, size, "rank %d (%s, %d) ", rank, r->said.host, (int)r->said.pid);
+    td_flight_add(text, size, "rank %d (%s, %d) ", rank, r->said.host, (int)r->said.pid);
     if (r->gone)
-        add(text, size, "left %.1f s ago: %s", now - r->left, r->how);
+        td_flight_add(text, size, "left %.1f s ago: %s", now - r->left, r->how);
     else if (now - r->heard > SILENT && process_state(hub, r) == 'T')
-        add(text, size, "is stopped (by a signal, %.1f s ago)", now - r->heard);
+        td_flight_add(text, size, "is stopped (by a signal, %.1f s ago)", now - r->heard);
     else if (now - r->heard > SILENT)
-        add(text, size, "has said nothing for %.1f s", now - r->heard);
+        td_flight_add(text, size, "has said nothing for %.1f s", now - r->heard);
     else if (r->trouble > 0)
-        add(text, size, "failed: %s", r->how);
+        td_flight_add(text, size, "failed: %s", r->how);
     else if (r->said.waits && at->kind == TD_SHUTDOWN)
-        add(text, size, "is at the end of its script");
+        td_flight_add(text, size, "is at the end of its script");
     else if (r->said.waits)
-        add(text, size, "waits in %s, for %.1f s", record, now - at->posted);
+        td_flight_add(text, size, "waits in %s, for %.1f s", record, now - at->posted);
     else if (at->number)
-        add(text, size, "is in no collective since %s, %.1f s ago", record, now - at->arrived);
+        td_flight_add(text, size, "is in no collective since %s, %.1f s ago", record,
+                      now - at->arrived);
     else
-        add(text, size, "has begun no collective");
+        td_flight_add(text, size, "has begun no collective");
 }
 
 /* Ranks that did something else than most come first; of many that do the same, a few are named. */
@@ -122,13 +113,13 @@ static void end_job(td_hub *hub, const char *why) {
                 continue;
             first = said == 0;
             if (said++ < SAID_MOST) {
-                add(text, TD_TEXT, "%s", first ? ": " : "; ");
+                td_flight_add(text, TD_TEXT, "%s", first ? ": " : "; ");
                 say_rank(hub, r, text, TD_TEXT);
             }
         }
     }
     if (said > SAID_MOST)
-        add(text, TD_TEXT, "; and %d more", said - SAID_MOST);
+        td_flight_add(text, TD_TEXT, "; and %d more", said - SAID_MOST);
 }
 
 static void send_word(td_hub *hub, td_word word, const char *text) {
@@ -158,32 +149,6 @@ static group_window *find_group(td_hub *hub, uint32_t group) {
     return first ? w : NULL;
 }
 
-static bool agree(const td_flight_record *a, const td_flight_record *b) {
-    return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->peer == b->peer &&
-           (a->count == b->count || a->count < 0 || b->count < 0);
-}
-
-static void put_what(const td_flight_record *r, char *text, size_t size) {
-    if (r->kind == TD_SHUTDOWN) {
-        add(text, size, "at the end of its script");
-        return;
-    }
-    add(text, size, "in %s", td_collective_names[r->kind]);
-    if (r->kind == TD_BARRIER) {
-        add(text, size, ", %.*s", TD_PLACE, r->place);
-        return;
-    }
-    add(text, size, " of ");
-    for (int d = 0; d < r->ndim && d < TD_FLIGHT_DIMS; d++)
-        add(text, size, "%s%lld", d ? "x" : "", (long long)r->sizes[d]);
-    add(text, size, " %s", td_dtype_name(r->dtype));
-    if (r->kind == TD_ALL_REDUCE || r->kind == TD_REDUCE_SCATTER)
-        add(text, size, " (%s)", td_across_names[r->op]);
-    else if (r->kind != TD_ALL_GATHER && r->kind != TD_ALL_TO_ALL)
-        add(text, size, " (rank %d)", (int)r->peer);
-    add(text, size, ", %.*s", TD_PLACE, r->place);
-}
-
 static void compare(td_hub *hub, int rank, const td_flight_record *r) {
     group_window *w = r->sequence ? find_group(hub, r->group) : NULL;
     bool valid = r->kind < TD_COLLECTIVES && r->op < TD_ACROSS_OPS && r->dtype < TD_DTYPE_COUNT;
@@ -194,14 +159,14 @@ static void compare(td_hub *hub, int rank, const td_flight_record *r) {
         *c = (compared){*r, rank};
         return;
     }
-    if (agree(&c->record, r))
+    if (td_flight_agree(&c->record, r))
         return;
     char *text = hub->differ;
-    add(text, sizeof hub->differ, "ranks differ in collective #%u: rank %d is ", r->sequence,
-        c->rank);
-    put_what(&c->record, text, sizeof hub->differ);
-    add(text, sizeof hub->differ, "; rank %d is ", rank);
-    put_what(r, text, sizeof hub->differ);
+    td_flight_add(text, sizeof hub->differ, "ranks differ in collective #%u: rank %d is ",
+                  r->sequence, c->rank);
+    td_flight_describe(&c->record, text, sizeof hub->differ);
+    td_flight_add(text, sizeof hub->differ, "; rank %d is ", rank);
+    td_flight_describe(r, text, sizeof hub->differ);
 }
 
 static void mark_gone(rank_state *r, const char *how, bool explained) {

@@ -109,7 +109,7 @@ td_status td_job_open(const char *name, const td_job_options *options) {
     td_flight_clear();
     if (transport != &td_transport_single)
         TD_TRY(check_size(&launcher, all.size));
-    if (all.size > 1)
+    if (all.size > 1 && !transport->sees_all)
         TD_TRY(begin_watch(&launcher, options));
     return TD_OK;
 done:
@@ -132,7 +132,9 @@ done:
 }
 
 void td_job_fail(const char *why) {
-    if (transport)
+    if (transport && transport->fail)
+        transport->fail(why);
+    else if (transport)
         td_watch_leave(why);
 }
 
@@ -222,6 +224,8 @@ int td_group_member(const td_group *group, int rank) {
 /* ---- transfers ---- */
 
 static td_status check_tensor(const td_tensor *x) {
+    if (td_tensor_device(x).type == TD_META && transport->shapes_do)
+        return TD_OK;
     if (td_tensor_device(x).type != TD_CPU)
         return td_fail(TD_EDEVICE, "tensors on the CPU alone can be sent");
     if (!x->contiguous)
@@ -378,6 +382,11 @@ static void name_work(const td_group *group, const td_post *post, td_work *work)
     work->posted_ns = td_clock_ns();
 }
 
+/* NULL where there are none. */
+static void *elements_of(const td_tensor *x) {
+    return x && td_tensor_device(x).type == TD_CPU ? x->data : NULL;
+}
+
 td_status td_post_start(td_group *group, const td_post *post, td_work **out) {
     td_status status = TD_OK;
     td_work *work = NULL;
@@ -396,14 +405,14 @@ td_status td_post_start(td_group *group, const td_post *post, td_work **out) {
                                    .dtype = x ? x->dtype : TD_U8,
                                    .peer = post->peer,
                                    .tag = post->tag,
-                                   .send = post->send ? post->send->data : NULL,
-                                   .recv = post->recv ? post->recv->data : NULL};
+                                   .send = elements_of(post->send),
+                                   .recv = elements_of(post->recv)};
     TD_TRY(fill_transfer(group, post, work));
-    if (post->op == TD_ACROSS_MEAN)
+    if (post->op == TD_ACROSS_MEAN && work->transfer.recv)
         work->divisor = group->size;
     if (post->recv)
         td_tensor_bump_version(post->recv);
-    work->number = note(group, post, work);
+    work->transfer.number = note(group, post, work);
     name_work(group, post, work);
     td_driver_start(work);
     *out = td_work_retain(work);

@@ -9,6 +9,8 @@ typedef struct row {
 
 /* The most particular first: mpirun within a job of Slurm is what started us. */
 static const row rows[] = {
+    {"tide-run --rehearse", "TIDE_REHEARSAL_RANK", "TIDE_REHEARSAL_SIZE", "TIDE_REHEARSAL_RANK",
+     "TIDE_REHEARSAL_SIZE", "rehearsal"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE", "openmpi"},
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "mpich"},

@@ -59,6 +59,7 @@ typedef struct td_transfer {
     td_dtype dtype;
     int peer;         /* root, destination or source, a rank of the group */
     int tag;          /* of SEND and RECV */
+    uint64_t number;  /* of its record (flight.h) */
     const void *send; /* NULL where this rank gives nothing */
     void *recv;       /* NULL where it takes nothing */
     int64_t count;    /* of BROADCAST, ALL_REDUCE, SEND, RECV; what this rank gives in ALL_GATHER
@@ -90,13 +91,20 @@ typedef struct td_transport {
     td_progress (*test)(void *token, char why[TD_WHY]);
     /* Leave the job: waits for the other processes, which do the same. */
     void (*close)(void);
+
+    /* ---- of transports that see all ranks (rehearsal.c); NULL and false elsewhere ---- */
+    bool sees_all; /* it ends the job where ranks differ or are gone: there is no control channel */
+    bool shapes_do; /* tensors of the device meta may be sent: `send` and `recv` are NULL then */
+    void (*waits)(void *token);    /* the script does nothing more until this has arrived */
+    void (*fail)(const char *why); /* this process ends early; called on the script's thread */
 } td_transport;
 
 /* Modules: the symbol of the table. */
 #define TD_TRANSPORT_TABLE "td_late_transport"
 
-/* One process by itself (single.c). */
-extern const td_transport td_transport_single;
+/* One process by itself (single.c), and one of those that tide-run --rehearse started
+ * (rehearsal.c). */
+extern const td_transport td_transport_single, td_transport_rehearsal;
 
 extern const char *const td_collective_names[TD_COLLECTIVES];
 extern const char *const td_across_names[TD_ACROSS_OPS];

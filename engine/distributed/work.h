@@ -22,7 +22,8 @@ struct td_work {
     void *group; /* the transport's */
     void *token; /* set while the transfer is under way */
     bool started;
-    uint64_t number; /* of its record (flight.h) */
+    atomic_bool awaited; /* the script waits for it */
+    bool told;           /* and the transport has heard that */
 
     /* for recordings (transfers.h) */
     char name[TD_WORK_NAME]; /* "all_reduce", with what it is for */

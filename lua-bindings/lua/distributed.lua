@@ -155,7 +155,7 @@ end
 
 distributed.init = declare("init(*, str? backend=nil, number timeout=1800)",
     "Enter the job that mpirun, srun or tide-run started. backend: 'mpi', or 'self' for this process alone (as if nothing is said: "
-        .. "'mpi' where a launcher started it). timeout: seconds that a collective may wait for others.",
+        .. "'mpi' where a launcher started it); 'mpi' is the rehearsal under tide-run --rehearse. timeout: seconds that a collective may wait for others.",
     function(backend, timeout)
         if timeout <= 0 then
             fail("init: option timeout: seconds above 0 expected, got %s", tostring(timeout))
@@ -218,7 +218,7 @@ distributed.all_gather = declare("all_gather(Tensor x, *, bool uneven=false, any
         local row = x:detach():contiguous()
         local shapes = uneven and exchange_shapes(handle, size, row) or same_shapes(size, row)
         local counts = numels(shapes)
-        local every = tide.empty(total(counts), { dtype = x.dtype })
+        local every = tide.empty(total(counts), { dtype = x.dtype, device = x.device })
         return give(post(handle, "all_gather", { recv_counts = counts }, row, every, function() return cut(every, shapes) end), async)
     end)
 
@@ -240,7 +240,7 @@ distributed.reduce_scatter = declare("reduce_scatter(Tensor x, " .. OPS .. " op=
         end
         local shape = row:size()
         shape[1] = sizes and sizes[rank + 1] or length // size
-        local part = tide.empty(shape, { dtype = x.dtype })
+        local part = tide.empty(shape, { dtype = x.dtype, device = x.device })
         return give(post(handle, "reduce_scatter", { op = op, send_counts = counts }, row, part, function() return part end), async)
     end)
 
@@ -251,7 +251,7 @@ distributed.gather = declare("gather(Tensor x, int(0..) dst=0, *, bool uneven=fa
         local row = x:detach():contiguous()
         local shapes = uneven and exchange_shapes(handle, size, row) or same_shapes(size, row)
         local counts = numels(shapes)
-        local every = rank == dst and tide.empty(total(counts), { dtype = x.dtype }) or nil
+        local every = rank == dst and tide.empty(total(counts), { dtype = x.dtype, device = x.device }) or nil
         return give(post(handle, "gather", { peer = dst, recv_counts = counts }, row, every,
             every and function() return cut(every, shapes) end), async)
     end)
@@ -305,7 +305,7 @@ distributed.all_to_all = declare("all_to_all(list parts, *, any group=nil, bool 
             end
         end
         local expected = numels(shapes)
-        local every = tide.empty(total(expected), { dtype = parts[1].dtype })
+        local every = tide.empty(total(expected), { dtype = parts[1].dtype, device = parts[1].device })
         return give(post(handle, "all_to_all", { send_counts = counts, recv_counts = expected }, tide.cat(rows), every,
             function() return cut(every, shapes) end), async)
     end)
@@ -410,6 +410,10 @@ distributed.powersgd = declare("powersgd(*, int(1..) rank=1, int(0..) start=1000
         .. "least, with error feedback and warm start (Vogels et al. 2019). The first `start` steps send all.",
     function(rank, start) return tide._require "distributed.hooks".powersgd(rank, start) end)
 
+-- ---- checkpoints ----
+
+distributed.checkpoint = tide._require "distributed.sharded"
+
 -- ---- what was recorded ----
 
 local function trace(name, ...) return tide._require "distributed.trace"[name](...) end
@@ -425,6 +429,15 @@ distributed.communication = declare("communication(any profile=nil) -> list",
         .. "bytes, time_us (of one), bandwidth (bytes/s), hidden (the share beside which backward's kernels ran), last (the rank that mostly "
         .. "came last, last_times, late_us). print shows a table. All ranks call it, each with its profile, and all get it.",
     function(profile) return trace("communication", profile) end)
+
+distributed.simulate = declare("simulate(any profile, table? options=nil) -> table",
+    "What a step of DistributedDataParallel would take with other numbers of ranks and other buckets, worked out from this rank's profile of "
+        .. "some steps (or from a step: {rest_us = ..., buckets = {{bytes = ..., ready_us = ...}, ...}}): rows for `ranks`, caps for `bucket_cap_mb`, "
+        .. "each with step_us, exposed_us (what backward does not hide), hidden, efficiency, buckets; print shows tables. options: ranks (a list), "
+        .. "algorithm ('ring', 'tree', 'hierarchical'), links ({latency_us = ..., bandwidth = bytes/s}; hierarchical: per_node and local = {...} too; "
+        .. "as if nothing is said what the profile's transfers fit), measured (the profile's number of ranks), bucket_cap_mb (a list), "
+        .. "first_bucket_mb (1), model (whose gradients are then not cut).",
+    function(profile, options) return tide._require "distributed.simulator".simulate(profile, options) end)
 
 distributed._classes = { Group = Group, Work = Work } -- for help
 

@@ -4,6 +4,7 @@
 #include "engine/core/draft.h"
 #include "engine/core/interrupt.h"
 #include "engine/io/read_range.h"
+#include "lua-bindings/call/args.h"
 #include "lua-bindings/modules/modules.h"
 
 #include <errno.h>
@@ -344,17 +345,44 @@ static int push_digest(lua_State *L) {
     return 1;
 }
 
-/* _make_folder(path): make it, and those around it, for this user alone; nil and why. */
+/* _checksum(x): BLAKE2b of the elements of a contiguous tensor of any dtype, 64 hexadecimal digits;
+ * three times as quick as SHA-256. `b2sum -l 256` gives the same of the same bytes. */
+static int push_checksum(lua_State *L) {
+    enum { BYTES = 32, PIECE = 16 << 20 };
+    unsigned char digest[BYTES];
+    char text[2 * BYTES + 1];
+    crypto_generichash_state state;
+    const td_tensor *x = tide_hold_elements(L, 1, "checksum");
+    luaL_argcheck(L, x->contiguous && td_tensor_device(x).type == TD_CPU, 1,
+                  "elements in a row on the CPU expected");
+    size_t n = (size_t)x->numel * td_tensor_itemsize(x);
+    if (sodium_init() < 0) /* chooses instructions; does nothing the second time */
+        return tide_error(L, "libsodium can't be used");
+    crypto_generichash_init(&state, NULL, 0, BYTES);
+    for (size_t at = 0; at < n; at += PIECE) {
+        TIDE_CHECK(L, td_interrupt_check());
+        crypto_generichash_update(&state, (const unsigned char *)x->data + at,
+                                  n - at < PIECE ? n - at : PIECE);
+    }
+    crypto_generichash_final(&state, digest, BYTES);
+    lua_pushstring(L, sodium_bin2hex(text, sizeof text, digest, BYTES));
+    return 1;
+}
+
+/* _make_folder(path [, mode]): make it, and those around it, with the permissions that a mode and
+ * the umask leave (as if nothing is said: for this user alone); whether it is there, and why not.
+ */
 static int make_folder(lua_State *L) {
     size_t len;
     const char *path = luaL_checklstring(L, 1, &len);
+    mode_t mode = (mode_t)luaL_optinteger(L, 2, 0700);
     char *copy = memcpy(lua_newuserdatauv(L, len + 1, 0), path, len + 1);
     int code = 0;
     for (char *at = copy + (len > 0); code == 0; at++)
         if (*at == '/' || *at == '\0') {
             char end = *at;
             *at = '\0';
-            code = mkdir(copy, 0700) && errno != EEXIST;
+            code = mkdir(copy, mode) && errno != EEXIST;
             *at = end;
             if (end == '\0')
                 break;
@@ -365,8 +393,12 @@ static int make_folder(lua_State *L) {
 }
 
 void tide_open_bytes(lua_State *L) {
-    static const luaL_Reg functions[] = {{"_bytes", push_bytes},        {"_string", push_string},
-                                         {"_write", write_bytes},       {"_sha256", push_digest},
-                                         {"_make_folder", make_folder}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_bytes", push_bytes},
+                                         {"_string", push_string},
+                                         {"_write", write_bytes},
+                                         {"_sha256", push_digest},
+                                         {"_checksum", push_checksum},
+                                         {"_make_folder", make_folder},
+                                         {NULL, NULL}};
     tide_set_functions(L, functions);
 }

@@ -1,4 +1,4 @@
-# Completion of tide and tide-kernel for fish.
+# Completion of tide, tide-kernel and tide-run for fish.
 complete -c tide -s e -x -d 'run code and show its value'
 complete -c tide -s l -x -d 'require a module into a global'
 complete -c tide -s i -d 'open the prompt afterwards'
@@ -25,3 +25,10 @@ complete -c tide-kernel -l prefix -x -a '(__fish_complete_directories)' -d 'belo
 complete -c tide-kernel -l sys-prefix -d 'in the environment in use'
 complete -c tide-kernel -l version -d 'print the version'
 complete -c tide-kernel -l help -d 'print a summary'
+complete -c tide-run -s n -x -d 'how many processes'
+complete -c tide-run -l mpi -x -a 'openmpi mpich' -d 'of which MPI'
+complete -c tide-run -l allow-root -d 'let root start them'
+complete -c tide-run -l rehearse -x -d 'so many ranks here, without MPI, each of which is seen'
+complete -c tide-run -l patience -x -d 'seconds in which something must happen'
+complete -c tide-run -l verbose -d 'say what is done'
+complete -c tide-run -l help -d 'print a summary'

@@ -1,5 +1,5 @@
-#compdef tide tide-kernel
-# Completion of tide and tide-kernel for zsh.
+#compdef tide tide-kernel tide-run
+# Completion of tide, tide-kernel and tide-run for zsh.
 if [[ $service == tide-kernel ]]; then
     _arguments \
         '-f[run the kernel of a connection file]:file:_files' \
@@ -11,6 +11,17 @@ if [[ $service == tide-kernel ]]; then
         '--sys-prefix[in the environment in use]' \
         '--version[print the version]' \
         '--help[print a summary]'
+elif [[ $service == tide-run ]]; then
+    _arguments \
+        '-n[how many processes]:number:' \
+        '--mpi[of which MPI]:mpi:(openmpi mpich)' \
+        '--allow-root[let root start them]' \
+        '--rehearse[so many ranks here, without MPI, each of which is seen]:number:' \
+        '--patience[seconds in which something must happen]:number:' \
+        '--verbose[say what is done]' \
+        '--help[print a summary]' \
+        '1:script:_files -g "*.lua"' \
+        '*:argument:_files'
 else
     _arguments \
         '*-e[run code and show its value]:code:' \

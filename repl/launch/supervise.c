@@ -58,8 +58,7 @@ static void nap(double seconds) {
         ;
 }
 
-/* How a process ended, where that was not as it should: false: it was. */
-static bool describe(int status, char *text, size_t size) {
+bool describe_end(int status, char *text, size_t size) {
     if (WIFSIGNALED(status))
         snprintf(text, size, "killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -97,7 +96,7 @@ int supervise(char **command) {
     pass_signals_on();
     int status = pid < 0 ? FAILED << 8 : wait_for(pid);
     child = 0;
-    bool failed = describe(status, how, sizeof how);
+    bool failed = describe_end(status, how, sizeof how);
     failed = failed && read(ends[0], address, sizeof address) == sizeof address &&
              td_hub_tell_gone(address, launcher.rank, how) == TD_OK;
     /* mpirun ends all others when one ends with a failure: they shall say why before. */

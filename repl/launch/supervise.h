@@ -3,6 +3,9 @@
 #ifndef TIDE_LAUNCH_SUPERVISE_H
 #define TIDE_LAUNCH_SUPERVISE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /* The first argument by which tide-run is told to be it. */
 #define SUPERVISE "--supervise"
 
@@ -13,5 +16,7 @@ enum { JOB_ENDED = 113 };
 
 /* Run a command; the exit code. */
 int supervise(char **command);
+/* How a process ended, by what waitpid said, where that was not as it should; false: it was. */
+bool describe_end(int status, char *text, size_t size);
 
 #endif

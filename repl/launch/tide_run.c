@@ -2,6 +2,7 @@
  * by the mpirun of an MPI that Tide has an engine for. It looks for nothing but programs: ranks,
  * sizes and engines are the script's, which asks for them with tide.distributed.init.
  */
+#include "repl/launch/rehearse.h"
 #include "repl/launch/supervise.h"
 
 #include <errno.h>
@@ -17,9 +18,14 @@
 
 static const char usage[] =
     "usage: tide-run [-n N] [options] script [arguments]\n"
+    "       tide-run --rehearse N [--patience S] script [arguments]\n"
     "  -n N             how many processes (as many as processors)\n"
     "  --mpi NAME       openmpi or mpich (TIDE_MPI, or the first that is installed)\n"
     "  --allow-root     let root start them, which Open MPI refuses unless it is told\n"
+    "  --rehearse N     N ranks on this machine, without MPI, each of which is seen: where none "
+    "can go\n"
+    "                   on, or two differ, it is said who waits where, and the job ends with 113\n"
+    "  --patience S     of a rehearsal: seconds in which something must happen (1800)\n"
     "  --verbose        print the command that is run\n"
     "  --help           this page\n"
     "Each process runs `tide script arguments`; tide.distributed.init() makes them one job. The\n"
@@ -29,6 +35,8 @@ typedef struct options {
     int n;
     const char *mpi;
     bool allow_root, verbose;
+    int rehearsed; /* ranks of a rehearsal; 0: none */
+    double patience;
     int script; /* index in argv */
 } options;
 
@@ -41,6 +49,13 @@ static int processors(void) {
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     return n < 1 ? 1 : n;
+}
+
+static bool read_count(const char *text, long most, int *count) {
+    char *end;
+    long n = strtol(text, &end, 10);
+    *count = n >= 1 && n <= most ? (int)n : 1;
+    return n >= 1 && n <= most && !*end;
 }
 
 /* -1 to go on, or the exit code. */
@@ -63,13 +78,15 @@ static int parse(int argc, char **argv, options *o) {
             o->mpi = argv[++i];
             if (strcmp(o->mpi, "openmpi") != 0 && strcmp(o->mpi, "mpich") != 0)
                 return usage_error("openmpi or mpich expected after --mpi, not", o->mpi);
-        } else if (strcmp(arg, "-n") == 0 && i + 1 < argc) {
-            char *end;
-            long n = strtol(argv[++i], &end, 10);
-            if (n < 1 || n > 4096 || *end)
-                return usage_error("a number of processes from 1 to 4096 expected after -n, not",
+        } else if ((strcmp(arg, "-n") == 0 || strcmp(arg, "--rehearse") == 0) && i + 1 < argc) {
+            if (!read_count(argv[++i], 4096, arg[1] == 'n' ? &o->n : &o->rehearsed))
+                return usage_error("a number of processes from 1 to 4096 expected, not", argv[i]);
+        } else if (strcmp(arg, "--patience") == 0 && i + 1 < argc) {
+            int seconds;
+            if (!read_count(argv[++i], 1000000, &seconds))
+                return usage_error("seconds from 1 to 1000000 expected after --patience, not",
                                    argv[i]);
-            o->n = (int)n;
+            o->patience = seconds;
         } else {
             return usage_error("unknown option, or nothing behind it:", arg);
         }
@@ -231,10 +248,21 @@ static int start(int argc, char **argv, const options *o) {
     return code;
 }
 
+static int start_rehearsal(char **argv, const options *o) {
+    static char self[PATH_MAX], tide[PATH_MAX];
+    if (!find_self(self, tide))
+        return fail_exec("tide");
+    argv[o->script - 1] = tide; /* what stood there is read */
+    setenv("OMP_NUM_THREADS", "1", 0);
+    return rehearse(o->rehearsed, argv + o->script - 1, o->patience, o->verbose);
+}
+
 int main(int argc, char **argv) {
-    options o = {.n = processors()};
+    options o = {.n = processors(), .patience = 1800};
     if (argc > 2 && strcmp(argv[1], SUPERVISE) == 0)
         return supervise(argv + 2);
     int code = parse(argc, argv, &o);
-    return code >= 0 ? code : start(argc, argv, &o);
+    if (code >= 0)
+        return code;
+    return o.rehearsed ? start_rehearsal(argv, &o) : start(argc, argv, &o);
 }

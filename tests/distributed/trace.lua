@@ -120,6 +120,21 @@ for _ = 1, 40 do
     end
 end
 
+-- ---- what it would be elsewhere ----
+
+local links = { latency_us = 50, bandwidth = 1e9 }
+local simulated = dist.simulate(profile, { links = links, ranks = { 1, size, 10000 }, model = net })
+assert(#simulated.step.buckets == #net.buckets and simulated.step.ranks == size)
+for k, bucket in ipairs(simulated.step.buckets) do
+    assert(bucket.bytes == net.buckets[k].row:numel() * 4 and bucket.ready_us >= 0 and bucket.time_us >= 0, k)
+end
+assert(simulated.rows[1].exposed_us == 0 and simulated.rows[3].step_us > simulated.rows[1].step_us)
+if size > 1 then
+    assert(dist.simulate(profile).links.fitted)
+else
+    fails_with("nothing was measured between ranks", function() dist.simulate(profile) end)
+end
+
 -- ---- the trace ----
 
 dist.export_chrome_trace(profile, path)

@@ -182,6 +182,9 @@ class Options(unittest.TestCase):
     def test_tide_kernel(self):
         self.check("tide-kernel", "jupyter-kernel")
 
+    def test_tide_run(self):
+        self.check("tide-run", "repl")
+
 
 if __name__ == "__main__":
     unittest.main()

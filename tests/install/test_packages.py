@@ -71,6 +71,11 @@ class Wheel(unittest.TestCase):
         multiply = "local x = tide.ones(64, 64) print((x:matmul(x)):sum():item(), tide.linalg.inv(tide.eye(3)):sum():item())"
         done = run(os.path.join(self.prefix, "bin/tide"), "-e", multiply, env={"LD_LIBRARY_PATH": "/nowhere"})
         self.assertEqual((done.stdout.split(), done.stderr), (["262144.0", "3.0"], ""))
+        script = os.path.join(self.prefix, "job.lua")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write("tide.distributed.init() tide.distributed.barrier() print(tide.distributed.size())")
+        done = run(os.path.join(self.prefix, "bin/tide-run"), "--rehearse", "2", script)
+        self.assertEqual((done.stdout, done.stderr), ("2\n2\n", ""))
         done = run(os.path.join(self.prefix, "bin/tide-kernel"), "--version")
         self.assertEqual((done.stdout, done.stderr), (f"tide-kernel {wheel.cached(BUILD, 'CMAKE_PROJECT_VERSION')}\n", ""))
 
@@ -78,11 +83,17 @@ class Wheel(unittest.TestCase):
         programs = glob.glob(os.path.join(glob.escape(self.prefix), "bin/*"))
         libraries = glob.glob(os.path.join(glob.escape(self.prefix), "lib/tide-lab/*"))
         self.assertGreater(len(libraries), 10)
-        for path in programs + libraries:
+        for path in [path for path in programs + libraries if "libtide_mpi_" not in path]:
             for name, found in wheel.needed(path).items():
                 with self.subTest(path=path, name=name):
                     inside = os.path.realpath(found).startswith(os.path.realpath(self.prefix))
                     self.assertTrue(inside or wheel.EVERYWHERE.match(name), found)
+
+    def test_the_modules_of_mpis_go_along_without_them(self):
+        names = {os.path.basename(name) for name in self.contents}
+        for mpi in [name for name in wheel.MPIS if os.path.exists(os.path.join(BUILD, f"libtide_mpi_{name}.so"))]:
+            self.assertIn(f"libtide_mpi_{mpi}.so", names)
+        self.assertFalse([name for name in names if re.match(r"libmpi(ch)?\.so|libopen-(rte|pal)", name)])
 
     def test_the_kernelspec_finds_the_kernel_by_its_own_place(self):
         spec = os.path.join(self.prefix, "share/jupyter/kernels/tide")
@@ -135,7 +146,7 @@ class Debs(unittest.TestCase):
         """{package: path} of what cpack makes of the components that every build has."""
         out = os.path.join(cls.folder.name, name)
         os.makedirs(out)
-        done = run("cpack", "-G", "DEB", "-B", out, "-D", "CPACK_COMPONENTS_ALL=tide;dev", cwd=BUILD,
+        done = run("cpack", "-G", "DEB", "-B", out, "-D", "CPACK_COMPONENTS_ALL=tide;dev" + "".join(";" + mpi for mpi in wheel.MPIS if os.path.exists(os.path.join(BUILD, f"libtide_mpi_{mpi}.so"))), cwd=BUILD,
                    env=os.environ | {"SOURCE_DATE_EPOCH": EPOCH})
         assert done.returncode == 0, done.stdout + done.stderr
         return {os.path.basename(path).split("_")[0]: path for path in glob.glob(os.path.join(out, "*.deb"))}
@@ -148,6 +159,13 @@ class Debs(unittest.TestCase):
         for library in ("libdnnl", "libopenblas", "libsleef", "libzmq", "libjansson", "libsodium", "zlib1g", "libc6"):
             self.assertRegex(depends, rf"(^|, ){library}")
         self.assertEqual(self.field("libtide-dev", "Depends"), f"tide (= {self.field('tide', 'Version')})")
+
+    def test_each_mpi_has_a_package(self):
+        for mpi in [name for name in wheel.MPIS if os.path.exists(os.path.join(BUILD, f"libtide_mpi_{name}.so"))]:
+            with self.subTest(mpi=mpi):
+                self.assertRegex(self.field(f"tide-{mpi}", "Depends"), rf"lib{mpi}\d.*tide \(= |tide \(= .*lib{mpi}\d")
+                listed = run("dpkg-deb", "-c", self.packages[f"tide-{mpi}"]).stdout
+                self.assertIn(f"/libtide_mpi_{mpi}.so\n", listed)
 
     def test_headers_are_the_developers_and_nothing_lies_in_two(self):
         listed = {name: set(re.findall(r"\./(\S*[^/\s])$", run("dpkg-deb", "-c", path).stdout, re.M))

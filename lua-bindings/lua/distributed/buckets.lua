@@ -27,7 +27,7 @@ function buckets.make(params, first_mb, most_mb)
         for _, p in ipairs(bucket.params) do
             total = total + p:numel()
         end
-        bucket.row, bucket.views = tide.zeros(total, { dtype = bucket.params[1].dtype }), {}
+        bucket.row, bucket.views = tide.zeros(total, { dtype = bucket.params[1].dtype, device = bucket.params[1].device }), {}
         for k, p in ipairs(bucket.params) do
             bucket.views[k] = bucket.row:narrow(1, at, p:numel()):view(p:size())
             at = at + p:numel()

@@ -81,7 +81,7 @@ end
 local function label_of(self, bucket)
     local names = {}
     for k, p in ipairs(bucket.params) do
-        names[k] = self.names[self.number[p:data_ptr()]]
+        names[k] = self.names[self.number[p]]
     end
     local text = table.concat(names, ", ")
     return string.format("bucket %d: %s", bucket.index, #text <= 80 and text or #names .. " parameters")
@@ -103,7 +103,7 @@ local function lay_out(self, order)
                 view:copy_(p.grad)
                 p.grad = view
             end
-            self.place[self.number[p:data_ptr()]] = { bucket = bucket, view = view, at = view:data_ptr() }
+            self.place[self.number[p]] = { bucket = bucket, view = view, at = view:data_ptr() }
         end
     end
     reset(self)
@@ -309,7 +309,7 @@ function DDP:init(model, options)
         if p.requires_grad then
             self.params[#self.params + 1] = p
             self.names[#self.params] = name
-            self.number[p:data_ptr()] = #self.params
+            self.number[p] = #self.params
         end
     end
     for name, x in model:named_buffers() do

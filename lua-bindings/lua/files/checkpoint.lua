@@ -13,10 +13,13 @@
 --   {"bits": DIGITS}                   a float that JSON can't write
 --   {"generator": DIGITS}              the state of a tide.Generator
 --   {"dtype": NAME}
+--   {"shard": [TENSOR, LIST, LIST]}    a part of a tensor: its elements, the whole's sizes, where it begins
 local tide = ...
 local checkpoint = {}
 
 local MAX_DEPTH = 100
+
+local function shard_class() return tide._require("distributed.shard") end
 
 -- ---- from values to text ----
 
@@ -187,6 +190,8 @@ write = function(writer, value)
         return write_number(value)
     elseif kind == "string" then
         return utf8.len(value) and tide._json_quote(value) or string.format('{"hex":"%s"}', hex(value))
+    elseif kind == "table" and class == shard_class() then
+        return string.format('{"shard":[%s,%s,%s]}', write(writer, value.tensor:detach()), write(writer, value.shape), write(writer, value.start))
     elseif kind == "table" then
         check_plain(writer, value)
         return write_table(writer, value)
@@ -277,6 +282,18 @@ local FORMS = {
         local ok, x = pcall(make, table.unpack(parts))
         return ok and x or fail(reader, "%s", x)
     end,
+    shard = function(reader, content)
+        local name = type(content) == "table" and type(content[1]) == "table" and content[1].tensor
+        local x, shape, start = name and find_tensor(reader, name), read(reader, content[2]), read(reader, content[3])
+        if not name or not shard_class().fits(x, shape, start) then
+            fail(reader, "a part of a tensor that does not lie in it")
+        end
+        local shard = shard_class().new(x, shape, start, name)
+        if reader.on_shard then
+            reader.on_shard(shard)
+        end
+        return shard
+    end,
     same = function(reader, number)
         return reader.tables[number] or fail(reader, "it names a table that is not there")
     end,
@@ -304,9 +321,9 @@ read = function(reader, node)
     return FORMS[form](reader, content)
 end
 
---- restore(tensors, text, path): the object; the path is for messages.
-function checkpoint.restore(tensors, text, path)
-    return read({ tensors = tensors, leaves = {}, tables = {}, path = path }, tide._json_read(text, path))
+--- restore(tensors, text, path, on_shard): the object; the path is for messages. on_shard (or nil) is told of each shard.
+function checkpoint.restore(tensors, text, path, on_shard)
+    return read({ tensors = tensors, leaves = {}, tables = {}, path = path, on_shard = on_shard }, tide._json_read(text, path))
 end
 
 return checkpoint
