@@ -199,6 +199,30 @@ t.test("functions_of_elements_are_of_one_scale_and_not_written_where_it_changes"
     refused("dequantize", function() x:clamp(q, 2) end)
 end)
 
+t.test("large_tensors_look_up_what_small_ones_compute", function()
+    for _, dtype in ipairs { tide.uint8, tide.int8 } do
+        local all = (tide.arange(0, 256) + (dtype == tide.int8 and -128 or 0)):to(dtype)
+        local small = tide._make_per_tensor_quantized_tensor(all, 0.05, 7)
+        local ints = all:repeat_interleave(24):view(2, 3, 32, 32):contiguous { memory_format = "channels_last" }
+        local large = tide._make_per_tensor_quantized_tensor(ints, 0.05, 7)
+        for _, name in ipairs { "sigmoid", "tanh", "hardtanh", "relu6", "clamp", "gelu", "leaky_relu" } do
+            local fn = tide[name] or tide.nn.functional[name]
+            local function apply(q) return name == "clamp" and fn(q, -1, 2) or fn(q) end
+            local got, want = apply(large), apply(small)
+            t.is_true(tide.equal(got:int_repr():reshape(256, 24)[":, 5"], want:int_repr()), name)
+            t.is_true(got:q_scale() == want:q_scale() and got:int_repr():is_contiguous { memory_format = "channels_last" })
+        end
+        local F = tide.nn.quantized.functional
+        for _, name in ipairs { "hardswish", "elu", "celu" } do
+            t.is_true(tide.equal(F[name](large, 0.03, 10):int_repr():reshape(256, 24)[":, 1"], F[name](small, 0.03, 10):int_repr()), name)
+        end
+        refused("a table of 256", function() tide._lookup_bytes(ints, ints) end)
+        refused("lies with gaps", function() tide._lookup_bytes(ints[":, 1"], all) end)
+        local bounds = tide.linspace(0, 2, 6144):view(2, 3, 32, 32) -- another function for each element
+        t.is_true(tide.allclose(large:clamp(nil, bounds):dequantize(), large:dequantize():clamp(nil, bounds), { atol = 0.0251 }))
+    end
+end)
+
 -- ---- what is refused ----
 
 t.test("float_operators_name_both_dtypes_and_dequantize", function()
