@@ -5,6 +5,9 @@
 #include "engine/ops/quantized/quantized.h"
 #include "engine/ops/rule_helpers.h"
 
+#include <math.h>
+#include <string.h>
+
 #define TD_FAMILY "quantized"
 
 /* ---- sums and products ---- */
@@ -138,6 +141,19 @@ done:
     return status;
 }
 
+/* Integers as the call's result, or written into its first argument, whose parameters they have. */
+static td_status deliver(td_call *call, td_tensor *ints, double scale, int64_t point) {
+    td_tensor *x = call->args[0].tensor;
+    if (!call->inplace)
+        return td_quantized_new(ints, scale, point, &call->out[0]);
+    td_status status = TD_APPLY_INPLACE(copy_, TD_T(td_quantized_of(x)->ints), TD_T(ints));
+    if (status == TD_OK) {
+        td_tensor_bump_version(x);
+        call->out[0] = td_retain(x);
+    }
+    return status;
+}
+
 td_status td_quantized_relu(td_call *call) {
     td_tensor *x = call->args[0].tensor, *ints = NULL;
     const td_quantized *q = td_quantized_of(x);
@@ -147,13 +163,7 @@ td_status td_quantized_relu(td_call *call) {
     if (status)
         return status;
     TD_TRY(TD_APPLY(&ints, clamp_min, TD_T(q->ints), TD_I(q->zero_point)));
-    if (call->inplace) {
-        TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(q->ints), TD_T(ints)));
-        td_tensor_bump_version(x);
-        call->out[0] = td_retain(x);
-        goto done;
-    }
-    status = td_quantized_new(ints, q->scale, q->zero_point, &call->out[0]);
+    status = deliver(call, ints, q->scale, q->zero_point);
 done:
     td_release(ints);
     return status;
@@ -225,13 +235,7 @@ static td_status apply_elements(td_call *call, double scale, int64_t point) {
     if (status)
         return status;
     TD_TRY((has_table(call, x) ? apply_table : apply_floats)(call, x, scale, point, &ints));
-    if (call->inplace) {
-        TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(td_quantized_of(x)->ints), TD_T(ints)));
-        td_tensor_bump_version(x);
-        call->out[0] = td_retain(x);
-        goto done;
-    }
-    status = td_quantized_new(ints, scale, point, &call->out[0]);
+    status = deliver(call, ints, scale, point);
 done:
     td_release(ints);
     return status;
@@ -244,6 +248,51 @@ td_status td_quantized_pointwise(td_call *call) {
     if (call->ngiven && !call->inplace)
         return td_fail(TD_ETYPE, "a quantized result can't go into out=");
     return apply_elements(call, q->scale, q->zero_point);
+}
+
+/* The integer that a bound becomes, within the dtype's. */
+static int64_t round_bound(double bound, const td_quantized *q, int64_t low, int64_t high) {
+    float steps = rintf((float)bound * (1 / (float)q->scale));
+    if (!(steps > (float)(low - q->zero_point)))
+        return low;
+    return steps < (float)(high - q->zero_point) ? (int64_t)steps + q->zero_point : high;
+}
+
+/* Bounds of numbers are rounded as elements are, and integers compared: rounding keeps the order.
+ */
+static td_status clamp_ints(td_call *call, td_tensor *x, const td_value bounds[2]) {
+    const td_quantized *q = td_quantized_of(x);
+    td_value ends[2] = {TD_NIL, TD_NIL};
+    td_tensor *ints = NULL;
+    int64_t low = 0, high = 0;
+    td_status status = check_whole(x);
+    if (status)
+        return status;
+    td_quantized_range((td_dtype)x->dtype, &low, &high);
+    for (int k = 0; k < 2; k++)
+        if (!td_is_nil(bounds[k]))
+            ends[k] = TD_I(round_bound(td_arg_double(bounds[k]), q, low, high));
+    TD_TRY(TD_APPLY(&ints, clamp, TD_T(q->ints), ends[0], ends[1]));
+    status = deliver(call, ints, q->scale, q->zero_point);
+done:
+    td_release(ints);
+    return status;
+}
+
+static bool is_number(td_value bound) {
+    return td_is_nil(bound) || (!td_arg_tensor(bound) && !isnan(td_arg_double(bound)));
+}
+
+td_status td_quantized_clamp(td_call *call) {
+    td_value bounds[2] = {TD_F(0), TD_F(6)}; /* of relu6, which has no other arguments */
+    td_tensor *x = call->args[0].tensor;
+    if (call->op->nparams == 3)
+        memcpy(bounds, call->args + 1, sizeof bounds);
+    if (!td_quantized_of(x) || !is_number(bounds[0]) || !is_number(bounds[1]))
+        return td_quantized_pointwise(call);
+    if (call->ngiven && !call->inplace)
+        return td_fail(TD_ETYPE, "a quantized result can't go into out=");
+    return clamp_ints(call, x, bounds);
 }
 
 /* A result of `steps` for 1, whose zero point is `from_low` above the lowest integer. */

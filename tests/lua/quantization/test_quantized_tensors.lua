@@ -191,6 +191,10 @@ t.test("functions_of_elements_are_of_one_scale_and_not_written_where_it_changes"
     t.eq(q:tanh():q_zero_point(), 128)
     local y = q:clone()
     t.is_true(y:hardtanh_(-0.5, 0.5) == y and tide.equal(y, q:clamp(-0.5, 0.5)))
+    for _, bounds in ipairs { { -1.04, 1.06 }, { -math.huge, 0.25 }, { 0.25, math.huge }, { 1e30, 2 }, { nil, -1e30 }, { 0 / 0, 1 } } do
+        local want = tide.quantize_per_tensor(q:dequantize():clamp(bounds[1], bounds[2]), scale, q:q_zero_point(), tide.quint8)
+        t.is_true(tide.equal(q:clamp(bounds[1], bounds[2]), want), tostring(bounds[1]) .. " to " .. tostring(bounds[2]))
+    end
     refused("can't be written in place", function() q:clone():sigmoid_() end)
     refused("can't go into out=", function() tide.clamp(q, -1, 1, { out = tide.zeros(2, 4) }) end)
     local rows = tide.quantize_per_channel(x, tide.tensor { 0.1, 0.2 }, tide.tensor { 0, 0 }, 1, tide.quint8)
