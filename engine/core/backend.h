@@ -54,7 +54,8 @@
  *   quantized_pack, quantized_linear   weights of bytes in the order that their product reads them,
  *                   and that product with rows of bytes, rescaled
  *   quantized_conv  convolutions of bytes with such weights
- *   quantized_binary   sums and products of bytes, element by element */
+ *   quantized_binary   sums and products of bytes, element by element
+ *   quantized_lookup   bytes by a table of all of them */
 #define TD_BACKEND_WORK(X)                                                                         \
     X(pointwise, td_pointwise_plan, 0, 0) /* lists of its own */                                   \
     X(check, td_check_plan, 0, 0)         /* likewise */                                           \
@@ -99,7 +100,8 @@
     X(quantized_pack, td_quantized_pack_plan, 4, 1)                                                \
     X(quantized_linear, td_quantized_linear_plan, 4, 1)                                            \
     X(quantized_conv, td_quantized_conv_plan, 5, 1)                                                \
-    X(quantized_binary, td_quantized_binary_plan, 3, 1)
+    X(quantized_binary, td_quantized_binary_plan, 3, 1)                                            \
+    X(quantized_lookup, td_quantized_lookup_plan, 3, 1)
 
 #define TD_BACKEND_DECLARE(function, plan, ntensors, nwritten) struct plan;
 TD_BACKEND_WORK(TD_BACKEND_DECLARE)

@@ -1,5 +1,5 @@
 /* quantized.c: the work functions of quantized tensors on the CPU but for products: lines of floats
- * and of bytes cut for threads, and weights packed. */
+ * and of bytes cut for threads, weights packed, and tables. */
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
@@ -192,4 +192,31 @@ static void combine_stretches(void *ctx, int64_t begin, int64_t end, int worker)
 td_status td_cpu_quantized_binary(const td_quantized_binary_plan *plan) {
     return td_parallel_for(parts_of(plan->out->numel, STRETCH), STRETCH, combine_stretches,
                            (void *)(uintptr_t)plan);
+}
+
+/* ---- tables ---- */
+
+typedef struct lookup_job {
+    const uint8_t *x, *table;
+    uint8_t *out;
+    int64_t n;
+    uint8_t flip; /* makes a place in the table of a byte */
+} lookup_job;
+
+static void look_up_stretches(void *ctx, int64_t begin, int64_t end, int worker) {
+    const lookup_job *j = ctx;
+    const uint8_t *x = j->x, *table = j->table, flip = j->flip;
+    uint8_t *restrict out = j->out;
+    (void)worker;
+    for (int64_t i = begin * STRETCH, to = at_most(end * STRETCH, j->n); i < to; i++)
+        out[i] = table[x[i] ^ flip];
+}
+
+td_status td_cpu_quantized_lookup(const td_quantized_lookup_plan *plan) {
+    lookup_job j = {.x = plan->x->data,
+                    .table = plan->table->data,
+                    .out = plan->out->data,
+                    .n = plan->out->numel};
+    j.flip = plan->x->dtype == TD_I8 ? 0x80 : 0;
+    return td_parallel_for(parts_of(j.n, STRETCH), STRETCH, look_up_stretches, &j);
 }

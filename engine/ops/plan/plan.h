@@ -654,4 +654,11 @@ typedef struct td_quantized_binary_plan {
     bool multiply;
 } td_quantized_binary_plan;
 
+/* out = what the table (256 of out's dtype) has for each of x's bytes (uint8 or int8), in the order
+ * of the integers from the lowest on. x and out are of one shape and lie the same way without gaps.
+ */
+typedef struct td_quantized_lookup_plan {
+    TD_PLAN_HEAD(3, *out, *x, *table);
+} td_quantized_lookup_plan;
+
 #endif

@@ -91,7 +91,7 @@ done:
 
 FORMULA(relu6, "(Tensor x) -> Tensor", TD_PW_ARITH, "x between 0 and 6.",
         "minimum(maximum(x, 0), 6)", "x: where(logical_or(le(x, 0), ge(x, 6)), 0, g)",
-        .dtypes = TD_DTYPES_NUMBERS, .forms[TD_QUANTIZED] = td_quantized_pointwise);
+        .dtypes = TD_DTYPES_NUMBERS, .forms[TD_QUANTIZED] = td_quantized_clamp);
 TD_OPERATOR(hardtanh) = {
     .schema = "(Tensor x, number min_val=-1, number max_val=1) -> Tensor",
     .doc = "x between two bounds.",
@@ -99,7 +99,7 @@ TD_OPERATOR(hardtanh) = {
                       .formula = "minimum(maximum(x, min_val), max_val)"),
     .variant = check_bounds,
     .gradient = "x: where(logical_or(le(x, min_val), ge(x, max_val)), 0, g)",
-    .forms[TD_QUANTIZED] = td_quantized_pointwise,
+    .forms[TD_QUANTIZED] = td_quantized_clamp,
     .dtypes = TD_DTYPES_NUMBERS,
     .flags = FORMS,
 };

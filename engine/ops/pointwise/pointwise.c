@@ -355,7 +355,7 @@ TD_OPERATOR(clamp) = {
     .takes = "any, promoted",
     .notes = "Where min is over max the result is max.",
     .run = run_clamp,
-    .forms[TD_QUANTIZED] = td_quantized_pointwise,
+    .forms[TD_QUANTIZED] = td_quantized_clamp,
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 

@@ -49,6 +49,7 @@ td_status td_quantized_relu(td_call *call);
 /* Functions of single elements, worked out on the floats and rounded: the parameters stay, or are
  * PyTorch's for results between 0 and 1, or -1 and 1. */
 td_status td_quantized_pointwise(td_call *call);
+td_status td_quantized_clamp(td_call *call); /* relu6, hardtanh, clamp */
 td_status td_quantized_unit(td_call *call);
 td_status td_quantized_signed_unit(td_call *call);
 

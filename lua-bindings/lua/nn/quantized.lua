@@ -271,49 +271,6 @@ local function conv(quantized, nn, n)
     end
 end
 
--- ---- functions ----
-
--- What the layers do, with a weight that is packed in each call.
-local function functions(quantized)
-    local F = {}
-    local declare = tide._function
-    F.linear = declare("linear(Tensor input, Tensor weight, Tensor? bias=nil, number scale=1, int zero_point=0) -> Tensor",
-        "x W^T + b of a quint8 x and a qint8 weight (out, in), as quint8. tide.nn.quantized.Linear packs its weight once.",
-        function(x, weight, bias, scale, point) return tide._quantized_linear(x, tide._quantized_pack(weight), bias, scale, point) end,
-        tide._doc(tide.linear).shapes)
-    for n = 1, 3 do
-        local name = string.format("conv%dd", n)
-        F[name] = declare(string.format("%s(Tensor input, Tensor weight, Tensor? bias=nil, int(1..)[%d] stride=%s, "
-            .. 'int(0..)[%d]|"same"|"valid" padding=%s, int(1..)[%d] dilation=%s, int(1..) groups=1, number scale=1, int zero_point=0) -> Tensor',
-            name, n, repeated(1, n), n, repeated(0, n), n, repeated(1, n)),
-            "Convolution of quint8 " .. INPUTS[n] .. " with a qint8 weight, as quint8. The layer of tide.nn.quantized packs its weight once.",
-            function(x, weight, bias, stride, padding, dilation, groups, scale, point)
-                local kernel = table.move(weight.shape, 3, weight:dim(), 1, {})
-                return tide._quantized_conv(x, tide._quantized_pack(weight, groups), bias, scale, point, kernel, stride, padding, dilation)
-            end, tide._doc(tide[name]).shapes)
-    end
-    -- Functions of floats, of what bytes stand for, rounded to bytes of a scale and a zero point.
-    local function of_floats(name, rest, doc, compute)
-        F[name] = declare(name .. "(Tensor input, number scale, int zero_point" .. rest .. ") -> Tensor",
-            doc .. " What a quantized input stands for goes in, bytes of the scale and the zero point come out.", function(x, scale, point, ...)
-                if not x.is_quantized then
-                    fail("%s: input is %s: a quantized tensor expected", name, tide._describe(x))
-                end
-                return tide.quantize_per_tensor(compute(x:dequantize(), ...), scale, point, x.dtype)
-            end, "input (...) -> (...)")
-    end
-    of_floats("hardswish", "", "x * hardsigmoid(x).", function(x) return x:hardswish() end)
-    of_floats("elu", ", number alpha=1", "x where positive, else alpha * (exp(x) - 1).", function(x, alpha) return x:elu(alpha) end)
-    of_floats("celu", ", number alpha=1", "x where positive, else alpha * (exp(x / alpha) - 1).", function(x, alpha) return x:celu(alpha) end)
-    of_floats("softmax", ", dim dim=-1", "exp(x) by its sum along a dim.", function(x, dim) return x:softmax(dim) end)
-    of_floats("layer_norm", ", int[] normalized_shape, Tensor? weight=nil, Tensor? bias=nil, number eps=1e-05", "Normalized over the last dims.",
-        function(x, shape, weight, bias, eps) return tide.layer_norm(x, shape, weight, bias, eps) end)
-
-    quantized.functional = F
-    tide._document(F, "functional", "tide.nn.quantized.functional",
-        "linear, conv1d to conv3d of bytes, with weights that nothing keeps packed; hardswish, elu, celu, softmax, layer_norm.")
-end
-
 -- ---- a number and a tensor ----
 
 local INTEGERS = { [tide.quint8] = { 0, 255, tide.uint8 }, [tide.qint8] = { -128, 127, tide.int8 } }
@@ -353,6 +310,65 @@ local function mul_scalar(x, number)
         ints, point = (high + low - ints:int()):to(dtype), high + low - point
     end
     return tide._make_per_tensor_quantized_tensor(ints, scale * math.abs(number), point)
+end
+
+-- ---- functions ----
+
+-- What the layers do, with a weight that is packed in each call.
+local function functions(quantized)
+    local F = {}
+    local declare = tide._function
+    F.linear = declare("linear(Tensor input, Tensor weight, Tensor? bias=nil, number scale=1, int zero_point=0) -> Tensor",
+        "x W^T + b of a quint8 x and a qint8 weight (out, in), as quint8. tide.nn.quantized.Linear packs its weight once.",
+        function(x, weight, bias, scale, point) return tide._quantized_linear(x, tide._quantized_pack(weight), bias, scale, point) end,
+        tide._doc(tide.linear).shapes)
+    for n = 1, 3 do
+        local name = string.format("conv%dd", n)
+        F[name] = declare(string.format("%s(Tensor input, Tensor weight, Tensor? bias=nil, int(1..)[%d] stride=%s, "
+            .. 'int(0..)[%d]|"same"|"valid" padding=%s, int(1..)[%d] dilation=%s, int(1..) groups=1, number scale=1, int zero_point=0) -> Tensor',
+            name, n, repeated(1, n), n, repeated(0, n), n, repeated(1, n)),
+            "Convolution of quint8 " .. INPUTS[n] .. " with a qint8 weight, as quint8. The layer of tide.nn.quantized packs its weight once.",
+            function(x, weight, bias, stride, padding, dilation, groups, scale, point)
+                local kernel = table.move(weight.shape, 3, weight:dim(), 1, {})
+                return tide._quantized_conv(x, tide._quantized_pack(weight, groups), bias, scale, point, kernel, stride, padding, dilation)
+            end, tide._doc(tide[name]).shapes)
+    end
+    -- fn of each element, by a table of all bytes where there are many.
+    local function elementwise(fn)
+        return function(x, scale, point, ...)
+            local range = x:numel() >= 2048 and x:qscheme() == "per_tensor_affine" and INTEGERS[x.dtype]
+            if not range then
+                return tide.quantize_per_tensor(fn(x:dequantize(), ...), scale, point, x.dtype)
+            end
+            local all = tide._make_per_tensor_quantized_tensor(tide.arange(range[1], range[2] + 1):to(range[3]), x:q_scale(), x:q_zero_point())
+            local known = tide.quantize_per_tensor(fn(all:dequantize(), ...), scale, point, x.dtype):int_repr()
+            return tide._make_per_tensor_quantized_tensor(tide._lookup_bytes(x:int_repr(), known), scale, point)
+        end
+    end
+    local function rounded(fn)
+        return function(x, scale, point, ...) return tide.quantize_per_tensor(fn(x:dequantize(), ...), scale, point, x.dtype) end
+    end
+
+    -- Functions of floats, of what bytes stand for, rounded to bytes of a scale and a zero point.
+    local function of_floats(name, rest, doc, compute)
+        F[name] = declare(name .. "(Tensor input, number scale, int zero_point" .. rest .. ") -> Tensor",
+            doc .. " What a quantized input stands for goes in, bytes of the scale and the zero point come out.", function(x, scale, point, ...)
+                if not x.is_quantized then
+                    fail("%s: input is %s: a quantized tensor expected", name, tide._describe(x))
+                end
+                return compute(x, scale, point, ...)
+            end, "input (...) -> (...)")
+    end
+    of_floats("hardswish", "", "x * hardsigmoid(x).", elementwise(function(x) return x:hardswish() end))
+    of_floats("elu", ", number alpha=1", "x where positive, else alpha * (exp(x) - 1).", elementwise(function(x, alpha) return x:elu(alpha) end))
+    of_floats("celu", ", number alpha=1", "x where positive, else alpha * (exp(x / alpha) - 1).", elementwise(function(x, alpha) return x:celu(alpha) end))
+    of_floats("softmax", ", dim dim=-1", "exp(x) by its sum along a dim.", rounded(function(x, dim) return x:softmax(dim) end))
+    of_floats("layer_norm", ", int[] normalized_shape, Tensor? weight=nil, Tensor? bias=nil, number eps=1e-05", "Normalized over the last dims.",
+        rounded(function(x, shape, weight, bias, eps) return tide.layer_norm(x, shape, weight, bias, eps) end))
+
+    quantized.functional = F
+    tide._document(F, "functional", "tide.nn.quantized.functional",
+        "linear, conv1d to conv3d of bytes, with weights that nothing keeps packed; hardswish, elu, celu, softmax, layer_norm.")
 end
 
 -- ---- between layers ----

@@ -89,11 +89,19 @@ local function kind_of(module)
     return getmetatable(module) == tide.nn.quantized.dynamic.Linear and "dynamic.Linear" or nil
 end
 
+-- In a Sequential means of bytes are rounded by the parameters of what made the bytes.
 local function copy_children(parent)
+    local tree, last = tide._require "quantization.folding", nil
+    local in_order = tree.is_a(parent, tide.nn.Sequential)
     for name, child in parent:named_children() do
         local kind = kind_of(child)
+        local to = last
+        last = tree.is_one_of(child, tree.HANDED) and last or nil
         if COPIES[kind] then
             parent[name] = COPIES[kind](child)
+            last = child.scale and not child.floats and byte(child.scale, child.zero_point) or nil
+        elseif to and in_order and tree.is_one_of(child, tree.MEANS) then
+            parent[name] = calling(function(x) return rounded(child(x), to) end)
         elseif kind and kind ~= "FloatFunctional" then
             wrong("'%s' is a tide.nn.quantized.%s: its form in ONNX is not written: quantize statically", name, kind)
         else

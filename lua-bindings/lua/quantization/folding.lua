@@ -7,6 +7,9 @@ local tree = {}
 
 --- What has weights to quantize.
 tree.LAYERS = { nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d }
+--- What takes means of bytes, and what hands bytes on with their parameters.
+tree.MEANS = { nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d }
+tree.HANDED = table.move(tree.MEANS, 1, #tree.MEANS, 7, { nn.Identity, nn.Flatten, nn.ReLU, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d })
 
 function tree.is_a(module, class) return getmetatable(module) == class end
 

@@ -19,13 +19,11 @@ return function(quantization)
                     fail("quantize_dynamic: types: tide.nn.Linear alone is replaced, got %s", tide._describe(class))
                 end
             end
-            if is_a(model, nn.Linear) then
-                return nn.quantized.dynamic.Linear.from_float(model)
-            end
             local copy = model:clone()
             local found = qconfig and configs.lookup("quantize_dynamic", qconfig, copy)
+            local root = is_a(copy, nn.Linear) and nn.Sequential(copy) or copy
             for _ = 1, types and #types == 0 and 0 or 1 do
-                each(copy, { nn.Linear }, function(parent, names, k)
+                each(root, { nn.Linear }, function(parent, names, k)
                     local relu, config = has_relu(parent, names, k), found and found[parent[names[k]]]
                     if found and not (config and not config.replace) then
                         parent[names[k]] = config and config.replace(parent[names[k]]) or parent[names[k]]
@@ -37,7 +35,7 @@ return function(quantization)
                     end
                 end)
             end
-            return copy
+            return root == copy and copy or root[1]
         end)
 
     local LAYERS <const> = tree.LAYERS
@@ -198,15 +196,12 @@ return function(quantization)
             end)
         end)
 
-    -- Does what comes next in a Sequential take bytes? Some modules hand them on.
-    local HANDED <const> = { nn.Identity, nn.Flatten, nn.ReLU, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d,
-        nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d }
-
+    -- Does what comes next in a Sequential, behind what hands bytes on, belong to a class?
     local function meets(parent, names, k, class)
         for j = k + 1, is_a(parent, nn.Sequential) and #names or k do
             if is_a(parent[names[j]], class) then
                 return true
-            elseif not tree.is_one_of(parent[names[j]], HANDED) then
+            elseif not tree.is_one_of(parent[names[j]], tree.HANDED) then
                 return false
             end
         end

@@ -62,6 +62,8 @@ t.test("weights_are_quantized_by_their_observer_and_parts_replaced", function()
     t.is_true(nn.is(small[5], nn.quantized.dynamic.Linear))
     local dynamic = Q.quantize_dynamic(net, { qconfig = { default = Q.QConfig(), ["3"] = false } })
     t.is_true(is_small(dynamic[1]) and nn.is(dynamic[3], nn.Linear) and is_small(dynamic[5]))
+    t.is_true(nn.is(Q.quantize_dynamic(nn.Linear(4, 2), { qconfig = { default = false } }), nn.Linear))
+    t.is_true(is_small(Q.quantize_dynamic(nn.Linear(4, 2))))
     local trained = Q.prepare_qat(net, { qconfig = { default = Q.QConfig { activation = Q.MinMaxObserver, weight = Q.get_default_qconfig("qnnpack").weight },
         ["1"] = false } })
     trained(x):sum():backward()

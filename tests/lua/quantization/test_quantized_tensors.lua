@@ -191,12 +191,40 @@ t.test("functions_of_elements_are_of_one_scale_and_not_written_where_it_changes"
     t.eq(q:tanh():q_zero_point(), 128)
     local y = q:clone()
     t.is_true(y:hardtanh_(-0.5, 0.5) == y and tide.equal(y, q:clamp(-0.5, 0.5)))
+    for _, bounds in ipairs { { -1.04, 1.06 }, { -math.huge, 0.25 }, { 0.25, math.huge }, { 1e30, 2 }, { nil, -1e30 }, { 0 / 0, 1 } } do
+        local want = tide.quantize_per_tensor(q:dequantize():clamp(bounds[1], bounds[2]), scale, q:q_zero_point(), tide.quint8)
+        t.is_true(tide.equal(q:clamp(bounds[1], bounds[2]), want), tostring(bounds[1]) .. " to " .. tostring(bounds[2]))
+    end
     refused("can't be written in place", function() q:clone():sigmoid_() end)
     refused("can't go into out=", function() tide.clamp(q, -1, 1, { out = tide.zeros(2, 4) }) end)
     local rows = tide.quantize_per_channel(x, tide.tensor { 0.1, 0.2 }, tide.tensor { 0, 0 }, 1, tide.quint8)
     refused("quantized by channel", function() rows:tanh() end)
     refused("qint32: quint8 or qint8 expected", function() tide.quantize_per_tensor(x, 0.1, 0, tide.qint32):sigmoid() end)
     refused("dequantize", function() x:clamp(q, 2) end)
+end)
+
+t.test("large_tensors_look_up_what_small_ones_compute", function()
+    for _, dtype in ipairs { tide.uint8, tide.int8 } do
+        local all = (tide.arange(0, 256) + (dtype == tide.int8 and -128 or 0)):to(dtype)
+        local small = tide._make_per_tensor_quantized_tensor(all, 0.05, 7)
+        local ints = all:repeat_interleave(24):view(2, 3, 32, 32):contiguous { memory_format = "channels_last" }
+        local large = tide._make_per_tensor_quantized_tensor(ints, 0.05, 7)
+        for _, name in ipairs { "sigmoid", "tanh", "hardtanh", "relu6", "clamp", "gelu", "leaky_relu" } do
+            local fn = tide[name] or tide.nn.functional[name]
+            local function apply(q) return name == "clamp" and fn(q, -1, 2) or fn(q) end
+            local got, want = apply(large), apply(small)
+            t.is_true(tide.equal(got:int_repr():reshape(256, 24)[":, 5"], want:int_repr()), name)
+            t.is_true(got:q_scale() == want:q_scale() and got:int_repr():is_contiguous { memory_format = "channels_last" })
+        end
+        local F = tide.nn.quantized.functional
+        for _, name in ipairs { "hardswish", "elu", "celu" } do
+            t.is_true(tide.equal(F[name](large, 0.03, 10):int_repr():reshape(256, 24)[":, 1"], F[name](small, 0.03, 10):int_repr()), name)
+        end
+        refused("a table of 256", function() tide._lookup_bytes(ints, ints) end)
+        refused("lies with gaps", function() tide._lookup_bytes(ints[":, 1"], all) end)
+        local bounds = tide.linspace(0, 2, 6144):view(2, 3, 32, 32) -- another function for each element
+        t.is_true(tide.allclose(large:clamp(nil, bounds):dequantize(), large:dequantize():clamp(nil, bounds), { atol = 0.0251 }))
+    end
 end)
 
 -- ---- what is refused ----
