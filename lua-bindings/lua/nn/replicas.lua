@@ -37,9 +37,9 @@ local function place(base, module, device, home)
         end)
     end
     put("parameter", function(p)
-        return tostring(p.device) == device and p or p:detach():to(device):requires_grad_(p.requires_grad)
+        return p.device == device and p or p:detach():to(device):requires_grad_(p.requires_grad)
     end)
-    put("buffer", function(x) return x:to(tostring(x.device) == home and device or x.device, { copy = true }) end)
+    put("buffer", function(x) return x:to(x.device == home and device or x.device, { copy = true }) end)
 end
 
 local function within(modes, fn, ...)
@@ -305,7 +305,7 @@ local function name_of(id, what)
         fail("DataParallel: option %s: a device's number or name expected, got %s", what, tide._describe(id))
     end
     local ok, x = pcall(tide.empty, 0, { device = name })
-    return ok and tostring(x.device) or fail("DataParallel: option %s: %s", what, string.gsub(x, "^.-empty: ", ""))
+    return ok and x.device or fail("DataParallel: option %s: %s", what, string.gsub(x, "^.-empty: ", ""))
 end
 
 local function devices_of(ids)
@@ -329,9 +329,9 @@ local function check_home(self)
     local home = self.devices[1]
     for _, kind in ipairs { "parameters", "buffers" } do
         for name, x in self.module["named_" .. kind](self.module) do
-            if tostring(x.device) ~= home and (kind == "parameters" or x:is_floating_point()) then
+            if x.device ~= home and (kind == "parameters" or x:is_floating_point()) then
                 fail("DataParallel: the module's %s must be on %s, the first of device_ids, and '%s' is on %s: module:to('%s')", kind, home,
-                    name, tostring(x.device), home)
+                    name, x.device, home)
             end
         end
     end

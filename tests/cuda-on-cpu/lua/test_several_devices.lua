@@ -136,4 +136,87 @@ t.test("data_parallel_says_which_device_an_error_is_of", function()
     t.error_has(function() nn.DataParallel(nn.Linear(2, 2), { device_ids = { N } }) end, "DataParallel: option device_ids[1]: ")
 end)
 
+local pipelining = tide.distributed.pipelining
+local MICRO <const> = 3
+
+local function layers()
+    tide.manual_seed(4)
+    local list = {}
+    for s = 1, N do
+        list[s] = nn.Sequential(nn.Linear(5, 5), nn.Tanh()):to("cuda:" .. s - 1)
+    end
+    return list
+end
+
+-- What a loop over micro-batches comes to: outputs, losses, gradients of all parameters.
+local function unpipelined(list, x, target)
+    local outputs, losses = {}, {}
+    for m, part in ipairs(x:chunk(MICRO)) do
+        for s, layer in ipairs(list) do
+            part = layer(part:to("cuda:" .. s - 1))
+        end
+        outputs[m] = part
+        losses[m] = nn.functional.mse_loss(part, target:chunk(MICRO)[m]:to(part.device))
+        local loss = losses[m] / MICRO
+        loss:backward()
+    end
+    return tide.cat(outputs), losses
+end
+
+t.test("a_pipeline_has_the_bits_of_a_loop_over_micro_batches", function()
+    each_order(function()
+        for _, name in ipairs { "ScheduleGPipe", "Schedule1F1B" } do
+            local list, alone, stages = layers(), layers(), {}
+            for s, layer in ipairs(list) do
+                stages[s] = pipelining.PipelineStage(layer, s, N)
+                t.eq(stages[s].device, "cuda:" .. s - 1)
+            end
+            local schedule = pipelining[name](stages, MICRO, { loss_fn = nn.functional.mse_loss })
+            local x, target, losses = tide.randn(7, 5), tide.randn(7, 5), {}
+            local y = schedule:step(x, { target = target, losses = losses })
+            local want, wanted = unpipelined(alone, x, target)
+            t.is_true(tide.equal(y, want))
+            for m = 1, MICRO do
+                t.eq(losses[m]:item(), wanted[m]:item())
+            end
+            for s = 1, N do
+                local gradients = grads(alone[s])
+                for k, g in ipairs(grads(list[s])) do
+                    t.is_true(tide.equal(g, gradients[k]), name)
+                end
+            end
+            t.is_true(tide.equal(schedule:eval(x), want))
+        end
+    end)
+end)
+
+t.test("a_pipe_is_its_sequential_in_micro_batches", function()
+    each_order(function()
+        local parts, same = {}, {}
+        for s, layer in ipairs(layers()) do
+            parts[#parts + 1], parts[#parts + 2] = layer[1], layer[2]
+            same[s] = layer:clone()
+        end
+        local pipe = pipelining.Pipe(nn.Sequential(table.unpack(parts)), { chunks = MICRO })
+        local x, target = tide.randn(7, 5), tide.randn(7, 5)
+        local y, want, outputs = pipe(x), x, {}
+        for m, part in ipairs(x:chunk(MICRO)) do
+            for s, layer in ipairs(same) do
+                part = layer(part:to("cuda:" .. s - 1))
+            end
+            outputs[m] = part
+        end
+        want = tide.cat(outputs)
+        t.is_true(tide.equal(y, want))
+        nn.functional.mse_loss(y, target:to(y.device)):backward()
+        nn.functional.mse_loss(want, target:to(y.device)):backward()
+        local gradients = grads(pipe)
+        for s, layer in ipairs(same) do
+            for k, g in ipairs(grads(layer)) do
+                t.is_true(tide.equal(g, gradients[2 * s - 2 + k]))
+            end
+        end
+    end)
+end)
+
 t.finish()
