@@ -421,7 +421,7 @@ distributed.optim = { ZeroRedundancyOptimizer = declare(
     "An optimizer of a class, tide.optim.AdamW, whose states are shared out among the ranks (ZeRO-1): each steps its own parameters, by the "
         .. "same gradients, and sends them to the others; the same bits as the class alone. options: the class's, and group (or process_group). "
         .. "opt:consolidate_state_dict(to) brings the states to one rank, for state_dict there.",
-    function(params, class_of, options) return tide._require "distributed.zero_redundancy"(params, class_of, options) end) }
+    function(params, class_of, options) return tide._require "distributed.zero_redundancy".new(params, class_of, options) end) }
 
 local function parallel(name, ...) return tide._require "distributed.tensor_parallel"[name](...) end
 local LAYOUT <const> = '"replicate"|"shard" '
@@ -442,8 +442,6 @@ distributed.tensor = { parallel = {
 } }
 
 distributed.pipelining = tide._require "distributed.pipelining"
-distributed.pipelining._open(tide.nn)
-distributed.pipelining._open = nil
 
 -- ---- what was recorded ----
 
@@ -461,7 +459,8 @@ distributed.communication = declare("communication(any profile=nil) -> list",
         .. "came last, last_times, late_us). print shows a table. All ranks call it, each with its profile, and all get it.",
     function(profile) return trace("communication", profile) end)
 
-distributed._classes = { Group = Group, Work = Work } -- for help
+distributed._classes = { Group = Group, Work = Work, PipelineSchedule = distributed.pipelining._open(tide.nn) } -- for help
+distributed.pipelining._open = nil
 
 tide._document(distributed.optim, "optim", "tide.distributed.optim", "Optimizers whose states are shared out among ranks: "
     .. "ZeroRedundancyOptimizer.")

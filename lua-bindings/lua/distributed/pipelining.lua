@@ -403,6 +403,7 @@ local function partition(module)
     return stages
 end
 
+--- Adds Pipe, which is a module; gives the class of schedules.
 function pipelining._open(nn)
     local read = declare("Pipe(Module module, *, int(1..) chunks=1)",
         "A Sequential whose parts lie on several devices, through which a batch goes in `chunks` micro-batches, each stage's next one while "
@@ -432,6 +433,7 @@ function pipelining._open(nn)
     end
     pipelining.Pipe = Pipe
     tide._document(Pipe, read)
+    return Schedule
 end
 
 return pipelining

@@ -142,7 +142,7 @@ local function class_of(whole)
 end
 
 --- new(params, whole, options): see tide.distributed.optim.ZeroRedundancyOptimizer.
-return function(params, whole, options)
+local function new(params, whole, options)
     distributed = tide.distributed
     if type(whole) ~= "table" or type(rawget(whole, "read")) ~= "function" then
         fail("ZeroRedundancyOptimizer: argument 2 (optimizer_class): a class such as tide.optim.AdamW expected, got %s", tide._describe(whole))
@@ -167,3 +167,5 @@ return function(params, whole, options)
     end
     return self
 end
+
+return { new = new, methods = methods }

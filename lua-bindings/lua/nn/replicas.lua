@@ -125,8 +125,8 @@ local function crew_of(n)
     return crews[n]
 end
 
--- Run a job in each replica's thread: arguments[k] are replica k's. All have ended when it returns, or raises the first
--- replica's error.
+-- Run a job in each replica's thread: arguments[k] are replica k's. All have ended when it returns, or raises a replica's
+-- error, at which the others are stopped.
 local function run(crew, devices, kind, arguments)
     local handles, results, problem = {}, {}, nil
     for k, given in ipairs(arguments) do
@@ -140,6 +140,9 @@ local function run(crew, devices, kind, arguments)
         handles[k] = handle
     end
     for k, handle in ipairs(handles) do
+        if problem then
+            tide._job_stop(handle)
+        end
         results[k] = table.pack(pcall(tide._job_get, handle, true))
         if not results[k][1] and not problem then
             problem = { k, results[k][2] }
