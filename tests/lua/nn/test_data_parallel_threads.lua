@@ -1,4 +1,4 @@
--- test_data_parallel.lua: tide.nn.DataParallel on the CPU: replicas that share the module's parameters, each in a thread.
+-- test_data_parallel_threads.lua: tide.nn.DataParallel on the CPU: replicas that share the module's parameters, each in a thread.
 local t = require "harness"
 local nn = tide.nn
 
@@ -79,6 +79,50 @@ t.test("values_of_every_form_are_cut_and_laid_together", function()
     close(net.layer.weight.grad, tide.autograd.grad((net.layer(x) * 4 * more):sum(), net.layer.weight)[1], 1e-5)
     local other = replicas(nn.Linear(3, 2), 2, { dim = 2 })
     t.eq(other(tide.randn(5, 4, 3)).shape, tide.empty(5, 4, 2).shape)
+end)
+
+t.test("hooks_run_in_replicas_and_those_of_parameters_here", function()
+    local net = nn.Sequential(nn.Linear(3, 2))
+    net[1]:register_forward_hook(function(_, _, y) return y * 2 end)
+    local heard = {}
+    net[1].weight:register_hook(function(g)
+        heard[#heard + 1] = g
+        return g * 0
+    end)
+    local x = tide.randn(4, 3)
+    local dp = replicas(net, 2)
+    close(dp(x), net(x), 1e-6)
+    dp(x):sum():backward()
+    t.eq(#heard, 1)
+    t.eq(net[1].weight.grad:abs():sum():item(), 0)
+end)
+
+t.test("layers_of_all_kinds_have_replicas", function()
+    local tied = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    tied[2].weight = tied[1].weight
+    local frozen = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
+    frozen[1]:requires_grad_(false)
+    for _, case in ipairs {
+        { nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 2)), tide.randn(4, 3, 8, 8) },
+        { nn.TransformerEncoderLayer(8, 2, { dim_feedforward = 16, batch_first = true }), tide.randn(4, 5, 8) },
+        { nn.LSTM(3, 5, { batch_first = true }), tide.randn(4, 6, 3) }, { nn.Embedding(9, 4), tide.randint(1, 9, { 5, 2 }) },
+        { tied, tide.randn(4, 3) }, { frozen, tide.randn(4, 3) }, { replicas(nn.Linear(3, 2), 2), tide.randn(4, 3) },
+    } do
+        local net, x = case[1]:eval(), case[2]
+        local alone, dp = net:clone(), replicas(net, 2)
+        local a, b = dp(x), alone(x)
+        close(a, b, 1e-5)
+        a:pow(2):sum():backward()
+        b:pow(2):sum():backward()
+        for k, p in ipairs(net:parameters()) do
+            local want = alone:parameters()[k].grad
+            if want then
+                close(p.grad, want, 1e-4)
+            else
+                t.eq(p.grad, nil)
+            end
+        end
+    end
 end)
 
 t.test("buffers_are_what_the_first_replica_makes_of_them", function()
