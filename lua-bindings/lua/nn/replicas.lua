@@ -25,21 +25,45 @@ end
 
 local graphs = {} -- what backward will ask for, by the call's key
 
+-- Calls visit(tensor, kind, owner, field) for the parameters and buffers of modules, under each of their names.
+local function each_part(modules, visit)
+    for _, owner in ipairs(modules) do
+        for _, name in ipairs(owner._names) do
+            local value, kind = rawget(owner, name), owner._kinds[name]
+            if value ~= nil and kind ~= "module" then
+                visit(value, kind, owner, name)
+            end
+        end
+    end
+end
+
+-- The parameters that have gradients, once each.
+local function trainable(modules)
+    local list, seen = {}, {}
+    each_part(modules, function(x, kind)
+        if kind == "parameter" and x.requires_grad and not seen[x] then
+            seen[x] = true
+            list[#list + 1] = x
+        end
+    end)
+    return list
+end
+
 -- The parts of a module's copy that are a replica's own: parameters on its device, and (but for the first replica, which
 -- writes the module's) buffers that nobody else writes.
-local function place(base, module, device, home)
+local function place(base, modules, device, home)
     local moved = {}
-    local function put(kind, make)
-        base.walk(module, kind, "", nil, function(_, x, owner, name)
-            moved[x] = moved[x] or make(x)
-            base.accept(moved[x])
-            rawset(owner, name, moved[x])
-        end)
+    local function move(x, kind)
+        if kind == "buffer" then
+            return x:to(x.device == home and device or x.device, { copy = true })
+        end
+        return x.device == device and x or x:detach():to(device):requires_grad_(x.requires_grad)
     end
-    put("parameter", function(p)
-        return p.device == device and p or p:detach():to(device):requires_grad_(p.requires_grad)
+    each_part(modules, function(x, kind, owner, name)
+        moved[x] = moved[x] or move(x, kind)
+        base.accept(moved[x])
+        rawset(owner, name, moved[x])
     end)
-    put("buffer", function(x) return x:to(x.device == home and device or x.device, { copy = true }) end)
 end
 
 local function within(modes, fn, ...)
@@ -50,15 +74,7 @@ local function within(modes, fn, ...)
     return fn(...)
 end
 
-local function trainable(module)
-    local list = {}
-    for _, p in ipairs(module:parameters()) do
-        list[#list + 1] = p.requires_grad and p or nil
-    end
-    return list
-end
-
-local jobs = {}
+local jobs, given_away = {}, {} -- given_away: what the last job's result had, which its receiver has now
 
 -- A replica's forward. call: {key, device, home, first, seed, modes}; inputs: the tensors in arguments. Gives the outputs,
 -- their tensors in a list, and which of those have a gradient.
@@ -69,8 +85,9 @@ function jobs.forward(base, call, module, inputs, arguments)
     if call.seed then
         tide.manual_seed(call.seed)
     end
+    local modules = base.modules(module)
     if not call.first then
-        tide.no_grad(place, base, module, call.device, call.home)
+        tide.no_grad(place, base, modules, call.device, call.home)
     end
     local outputs = table.pack(within(call.modes, module, table.unpack(arguments, 1, arguments.n)))
     local recorded, list, needs = {}, {}, {}
@@ -80,7 +97,7 @@ function jobs.forward(base, call, module, inputs, arguments)
         return list[k]
     end)
     if call.modes.grad then
-        local sources = trainable(module)
+        local sources = trainable(modules)
         for _, x in ipairs(inputs) do
             sources[#sources + 1] = x.requires_grad and x or nil
         end
@@ -105,6 +122,7 @@ function jobs.backward(_, key, gradients, retain)
     for k = 1, #graph.sources do
         list[k] = found[k] or false
     end
+    given_away = list
     return list
 end
 
@@ -187,15 +205,24 @@ function Replicas.forward(ctx, call)
     return table.unpack(all)
 end
 
--- The sum of one parameter's gradients, on the first device.
+-- The sum of one parameter's gradients, on the first device. Gradients that were added are let go at once.
 local function add_up(lists, place, device)
-    local sum = nil
+    local sum, own = nil, false
     for _, list in ipairs(lists) do
-        local g = list[place] or nil
-        g = g and g:to(device)
-        sum = sum and g and sum + g or sum or g
+        local g = list[place]
+        if g and not sum then
+            sum = g
+        elseif g then
+            local _ <close> = g
+            if own then
+                sum:add_(g:to(device))
+            else
+                local first <close> = sum
+                sum, own = first:to(device) + g:to(device), true
+            end
+        end
     end
-    return sum
+    return sum and sum:to(device)
 end
 
 Replicas.backward = tide.autograd.once_differentiable(function(ctx, ...)
@@ -328,21 +355,19 @@ local function devices_of(ids)
     return devices
 end
 
-local function check_home(self)
+local function check_home(self, modules)
     local home = self.devices[1]
-    for _, kind in ipairs { "parameters", "buffers" } do
-        for name, x in self.module["named_" .. kind](self.module) do
-            if x.device ~= home and (kind == "parameters" or x:is_floating_point()) then
-                fail("DataParallel: the module's %s must be on %s, the first of device_ids, and '%s' is on %s: module:to('%s')", kind, home,
-                    name, x.device, home)
-            end
+    each_part(modules, function(x, kind, owner, name)
+        if x.device ~= home and (kind == "parameter" or x:is_floating_point()) then
+            fail("DataParallel: the module must be on %s, the first of device_ids, and '%s' of a %s is on %s: module:to('%s')", home,
+                tostring(name), getmetatable(owner).__name, x.device, home)
         end
-    end
+    end)
 end
 
 -- Each replica's arguments of jobs.forward, and what the node's other inputs are.
-local function prepare(self, parts, count)
-    local crew, modes, params = crew_of(#self.devices), modes_now(), trainable(self.module)
+local function prepare(self, modules, parts, count)
+    local crew, modes, params = crew_of(#self.devices), modes_now(), trainable(modules)
     crew.calls = crew.calls + 1
     local call = { crew = crew, devices = self.devices, home = self.devices[1], key = crew.calls, parameters = #params, arguments = {},
         wanted = {} }
@@ -363,14 +388,15 @@ local function prepare(self, parts, count)
     return call, inputs
 end
 
-local function forward(self, ...)
+local function forward(base, self, ...)
     local seen, arguments = {}, table.pack(...)
     local parts = scatter(arguments, self.devices, self.dim, seen)
-    check_home(self)
+    local modules = base.modules(self.module)
+    check_home(self, modules)
     if #self.devices == 1 then
         return self.module(table.unpack(parts[1], 1, arguments.n))
     end
-    local call, inputs = prepare(self, parts, seen.parts or #self.devices)
+    local call, inputs = prepare(self, modules, parts, seen.parts or #self.devices)
     local list = table.pack(Replicas(call, table.unpack(inputs)))
     local recorded, values, at = {}, {}, 0
     for k, result in ipairs(call.results) do
@@ -400,7 +426,7 @@ return function(nn, base)
         local output = options.output_device
         self.output_device = output == nil and self.devices[1] or name_of(output, "output_device")
     end
-    DataParallel.forward = forward
+    function DataParallel:forward(...) return forward(base, self, ...) end
     nn.DataParallel = DataParallel
     tide._document(DataParallel, read)
 
@@ -408,6 +434,10 @@ return function(nn, base)
         for _, key in ipairs(dead) do
             graphs[key] = nil
         end
+        for _, x in ipairs(given_away) do
+            local _ <close> = x
+        end
+        given_away = {}
         return jobs[kind](base, ...)
     end
 end

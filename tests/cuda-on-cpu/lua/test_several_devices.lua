@@ -132,7 +132,7 @@ t.test("data_parallel_says_which_device_an_error_is_of", function()
     local dp = nn.DataParallel(Picky():to "cuda:0")
     t.error_has(function() dp(tide.randn(4, 2)) end, "DataParallel: replica 2 on cuda:1: too warm here")
     t.error_has(function() nn.DataParallel(nn.Linear(2, 2))(tide.randn(4, 2)) end,
-        "the module's parameters must be on cuda:0, the first of device_ids, and 'weight' is on cpu: module:to('cuda:0')")
+        "the module must be on cuda:0, the first of device_ids, and 'weight' of a Linear is on cpu: module:to('cuda:0')")
     t.error_has(function() nn.DataParallel(nn.Linear(2, 2), { device_ids = { N } }) end, "DataParallel: option device_ids[1]: ")
 end)
 
