@@ -35,11 +35,13 @@ local function header_of(list)
     return tide.tensor(numbers, { dtype = tide.int64 })
 end
 
--- A link to or from another rank. What is sent is kept until it has arrived.
+-- A link to or from another rank. What is sent is kept until it has arrived. known: the receiver knows shapes and dtypes.
 local Remote = {}
 Remote.__index = Remote
 
-function Remote:post(x) self.works[#self.works + 1] = distributed.send(x, self.peer, { group = self.group, async = true }) end
+function Remote:post(x)
+    self.works[#self.works + 1] = distributed._labelled(self.label, distributed.send, x, self.peer, { group = self.group, async = true })
+end
 
 function Remote:put(list)
     if not self.known then
@@ -54,7 +56,7 @@ function Remote:ready() return true end
 
 -- `like`: tensors of the same shapes, where the receiver knows them.
 function Remote:take(like)
-    local function receive(x) return distributed.recv(x, self.peer, { group = self.group }) end
+    local function receive(x) return distributed._labelled(self.label, distributed.recv, x, self.peer, { group = self.group }) end
     local list = {}
     if like then
         for k, x in ipairs(like) do
@@ -252,17 +254,20 @@ end
 -- Links into the stages of this process, and out of them.
 local function link(run, stages)
     run.forward, run.backward = {}, {}
-    local function remote(peer, known)
-        return setmetatable({ peer = peer, group = stages[1].group, works = {}, known = known }, Remote)
+    local function remotes(s, peer)
+        local group = stages[1].group
+        run.forward[s] = setmetatable({ peer = peer, group = group, works = {}, label = "activations into stage " .. s }, Remote)
+        run.backward[s - 1] = setmetatable({ peer = peer, group = group, works = {}, known = true, label = "gradients into stage " .. s - 1 },
+            Remote)
     end
     local count = stages[1].count
     for s = 2, count do -- forward[s] leads into stage s, backward[s - 1] out of it
         if #stages == count then
             run.forward[s], run.backward[s - 1] = setmetatable({}, Queue), setmetatable({}, Queue)
         elseif s == stages[1].index then
-            run.forward[s], run.backward[s - 1] = remote(s - 2), remote(s - 2, true)
+            remotes(s, s - 2)
         elseif s - 1 == stages[1].index then
-            run.forward[s], run.backward[s - 1] = remote(s - 1), remote(s - 1, true)
+            remotes(s, s - 1)
         end
     end
 end

@@ -213,13 +213,14 @@ local function add_up(lists, place, device)
         if g and not sum then
             sum = g
         elseif g then
-            local _ <close> = g
             if own then
                 sum:add_(g:to(device))
             else
-                local first <close> = sum
+                local first = sum
                 sum, own = first:to(device) + g:to(device), true
+                first:free()
             end
+            g:free()
         end
     end
     return sum and sum:to(device)
@@ -435,7 +436,9 @@ return function(nn, base)
             graphs[key] = nil
         end
         for _, x in ipairs(given_away) do
-            local _ <close> = x
+            if x then
+                x:free()
+            end
         end
         given_away = {}
         return jobs[kind](base, ...)
