@@ -357,7 +357,7 @@ local function devices_of(ids)
 end
 
 local function check_home(self, modules)
-    local home = self.devices[1]
+    local home = self.device_ids[1]
     each_part(modules, function(x, kind, owner, name)
         if x.device ~= home and (kind == "parameter" or x:is_floating_point()) then
             fail("DataParallel: the module must be on %s, the first of device_ids, and '%s' of a %s is on %s: module:to('%s')", home,
@@ -368,9 +368,9 @@ end
 
 -- Each replica's arguments of jobs.forward, and what the node's other inputs are.
 local function prepare(self, modules, parts, count)
-    local crew, modes, params = crew_of(#self.devices), modes_now(), trainable(modules)
+    local crew, modes, params = crew_of(#self.device_ids), modes_now(), trainable(modules)
     crew.calls = crew.calls + 1
-    local call = { crew = crew, devices = self.devices, home = self.devices[1], key = crew.calls, parameters = #params, arguments = {},
+    local call = { crew = crew, devices = self.device_ids, home = self.device_ids[1], key = crew.calls, parameters = #params, arguments = {},
         wanted = {} }
     local inputs, seed = {}, self.module.training and tide.randint(1, 2 ^ 53 // 1, { 1 }):item() or nil
     for k = 1, count do
@@ -382,7 +382,7 @@ local function prepare(self, modules, parts, count)
             return plain[i]
         end)
         call.wanted[k] = wanted
-        local own = { key = call.key, device = self.devices[k], home = call.home, first = k == 1, seed = seed and seed + k, modes = modes }
+        local own = { key = call.key, device = self.device_ids[k], home = call.home, first = k == 1, seed = seed and seed + k, modes = modes }
         call.arguments[k] = table.pack(own, self.module, plain, tree)
     end
     table.move(params, 1, #params, #inputs + 1, inputs)
@@ -391,13 +391,13 @@ end
 
 local function forward(base, self, ...)
     local seen, arguments = {}, table.pack(...)
-    local parts = scatter(arguments, self.devices, self.dim, seen)
+    local parts = scatter(arguments, self.device_ids, self.dim, seen)
     local modules = base.modules(self.module)
     check_home(self, modules)
-    if #self.devices == 1 then
+    if #self.device_ids == 1 then
         return self.module(table.unpack(parts[1], 1, arguments.n))
     end
-    local call, inputs = prepare(self, modules, parts, seen.parts or #self.devices)
+    local call, inputs = prepare(self, modules, parts, seen.parts or #self.device_ids)
     local list = table.pack(Replicas(call, table.unpack(inputs)))
     local recorded, values, at = {}, {}, 0
     for k, result in ipairs(call.results) do
@@ -423,9 +423,9 @@ return function(nn, base)
     local DataParallel = nn.class "DataParallel"
     function DataParallel:init(...)
         local options = read(...)
-        self.module, self.devices, self.dim = options.module, devices_of(options.device_ids), options.dim
+        self.module, self.device_ids, self.dim = options.module, devices_of(options.device_ids), options.dim
         local output = options.output_device
-        self.output_device = output == nil and self.devices[1] or name_of(output, "output_device")
+        self.output_device = output == nil and self.device_ids[1] or name_of(output, "output_device")
     end
     function DataParallel:forward(...) return forward(base, self, ...) end
     nn.DataParallel = DataParallel
