@@ -130,12 +130,14 @@ end
 
 local crews = {} -- by how many they are
 
+local Crew = { __gc = function(crew) tide._pool_close(crew.pool) end } -- waits: no thread outlives this state
+
 -- n threads, and for each the keys of graphs that nobody will ask for.
 local function crew_of(n)
     if not crews[n] then
         local function begin() return tide.nn._replica_jobs end
         local pool = tide._require "data.protocol".aside(tide._pool_new, n, begin)
-        crews[n] = { pool = pool, dead = {}, calls = 0 }
+        crews[n] = setmetatable({ pool = pool, dead = {}, calls = 0 }, Crew)
         for k = 1, n do
             crews[n].dead[k] = {}
         end
