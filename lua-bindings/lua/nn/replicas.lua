@@ -416,7 +416,7 @@ end
 
 return function(nn, base)
     local read = tide._function(
-        "DataParallel(Module module, *, list? device_ids=nil, any output_device=nil, int dim=1)",
+        "DataParallel(Module module, *, list? device_ids=nil, any output_device=nil, dim dim=0)",
         "The module on several devices of this process, a thread each: inputs are cut along dim, each device's replica runs on its part, "
             .. "outputs are laid together on output_device, and gradients are added up, in the order of devices, on the first. device_ids: "
             .. "numbers of CUDA devices, or names (\"cpu\" may come more than once); all CUDA devices as if nothing is said. The module's "
