@@ -1,5 +1,6 @@
 /* apply.c: runs the backward of one node: what it saved is checked and handed to the operator's
- * backward function, and what comes back is brought to the shape and dtype of each input. */
+ * backward function, and what comes back is brought to the shape, dtype and device of each input.
+ */
 #include "engine/autograd/node.h"
 #include "engine/core/layout.h"
 #include "engine/core/memory.h"
@@ -93,7 +94,7 @@ static bool expands_to(const td_tensor *g, const td_slot *slot) {
     return true;
 }
 
-/* Bring a gradient to the shape and dtype of the input it is for. */
+/* Bring a gradient to the shape, dtype and device of the input it is for. */
 static td_status fit(const td_slot *slot, td_tensor **gradient) {
     td_tensor *g = *gradient, *fitted = NULL;
     td_status status;
@@ -107,9 +108,10 @@ static td_status fit(const td_slot *slot, td_tensor **gradient) {
         td_release(g);
         *gradient = g = fitted;
     }
-    if (g->dtype == slot->dtype)
+    td_device device = {slot->device_type, slot->device_index};
+    if (g->dtype == slot->dtype && td_device_same(td_tensor_device(g), device))
         return TD_OK;
-    status = TD_APPLY(&fitted, to, TD_T(g), TD_DTYPE((td_dtype)slot->dtype));
+    status = TD_APPLY(&fitted, to, TD_T(g), TD_DTYPE((td_dtype)slot->dtype), TD_DEVICE(device));
     if (status)
         return status;
     td_release(g);

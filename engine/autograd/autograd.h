@@ -113,6 +113,10 @@ td_status td_autograd_grad(int n, td_tensor *const *outputs, td_tensor *const *g
                            int ninputs, td_tensor *const *inputs, td_backward_options options,
                            bool allow_unused, td_tensor **results) TD_MUST_CHECK;
 
+/* Does the backward that runs on this thread keep what nodes saved, for another? false: none runs,
+ * or it does not. */
+bool td_backward_retains(void);
+
 /* Let go of tensors of this thread that only their own gradient's history holds (x.grad = f(x),
  * create_graph). Its cost is what lies behind gradients with a history; nothing where none has. */
 void td_autograd_collect(void);

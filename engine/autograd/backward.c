@@ -214,6 +214,10 @@ static bool leads_on(const run *r, const entry *e) {
     return false;
 }
 
+bool td_backward_retains(void) {
+    return running && running->options.retain_graph;
+}
+
 bool td_node_wants(const td_node *node, uint32_t slot) {
     const td_edge *edge = &node->slots[slot].edge;
     if (!running || !running->captures)

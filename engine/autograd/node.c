@@ -145,6 +145,8 @@ static td_status save(td_slot *slot, td_tensor *x, const td_call *call) {
 static td_status fill_slot(td_slot *slot, td_tensor *x, const td_call *saver, int64_t **tail) {
     slot->present = true;
     slot->dtype = x->dtype;
+    slot->device_type = td_tensor_device(x).type & 0x7F;
+    slot->device_index = td_tensor_device(x).index;
     slot->ndim = x->ndim;
     slot->sizes = *tail;
     for (int d = 0; d < x->ndim; d++)

@@ -24,7 +24,8 @@ typedef struct td_slot {
     td_tensor *saved; /* owned; NULL when backward does not read it */
     unsigned version; /* of `saved` when it was saved */
     uint8_t dtype, ndim;
-    bool present;   /* a tensor was given here */
+    bool present : 1; /* a tensor was given here */
+    uint8_t device_type : 7, device_index;
     int64_t *sizes; /* in the node's block */
 } td_slot;
 

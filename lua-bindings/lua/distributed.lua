@@ -81,16 +81,20 @@ local function give(work, async)
     return work:wait()
 end
 
+-- The elements to send. MPI reads and writes the memory of the CPU: those of a CUDA device go by way of it.
+local function host(x) return string.find(x.device, "^cuda") and x:to("cpu") or x end
+local function row_of(x) return host(x:detach()):contiguous() end
+
 -- A tensor that elements can be written to in a row, and what brings them back where that is another.
 local function in_a_row(fname, x)
     if x.requires_grad and not x.is_leaf or x.layout ~= "strided" then
         fail("%s: a strided tensor without history expected: x:detach()", fname)
     end
     local plain = x:detach()
-    if plain:is_contiguous() then
+    local copy = row_of(x)
+    if copy:data_ptr() == plain:data_ptr() then
         return plain, function() return x end
     end
-    local copy = plain:contiguous()
     return copy, function()
         plain:copy_(copy)
         return x
@@ -215,11 +219,11 @@ distributed.all_gather = declare("all_gather(Tensor x, *, bool uneven=false, any
     "The list of all ranks' x. uneven: their sizes may differ (not how many dims they have), and are exchanged first.",
     function(x, uneven, group, async)
         local handle, _, size = take("all_gather", group)
-        local row = x:detach():contiguous()
+        local row = row_of(x)
         local shapes = uneven and exchange_shapes(handle, size, row) or same_shapes(size, row)
         local counts = numels(shapes)
         local every = tide.empty(total(counts), { dtype = x.dtype, device = x.device })
-        return give(post(handle, "all_gather", { recv_counts = counts }, row, every, function() return cut(every, shapes) end), async)
+        return give(post(handle, "all_gather", { recv_counts = counts }, row, every, function() return cut(every:to(x.device), shapes) end), async)
     end)
 
 distributed.reduce_scatter = declare("reduce_scatter(Tensor x, " .. OPS .. " op=\"sum\", *, list? sizes=nil, any group=nil, bool async=false) -> any",
@@ -227,7 +231,7 @@ distributed.reduce_scatter = declare("reduce_scatter(Tensor x, " .. OPS .. " op=
         .. "nothing is said).",
     function(x, op, sizes, group, async)
         local handle, rank, size = take("reduce_scatter", group)
-        local row = x:detach():contiguous()
+        local row = row_of(x)
         local length = row:dim() > 0 and row:size(1) or 0
         if sizes and (#sizes ~= size or total(sizes) ~= length) then
             fail("reduce_scatter: option sizes: %d sizes that add up to %d expected", size, length)
@@ -241,19 +245,19 @@ distributed.reduce_scatter = declare("reduce_scatter(Tensor x, " .. OPS .. " op=
         local shape = row:size()
         shape[1] = sizes and sizes[rank + 1] or length // size
         local part = tide.empty(shape, { dtype = x.dtype, device = x.device })
-        return give(post(handle, "reduce_scatter", { op = op, send_counts = counts }, row, part, function() return part end), async)
+        return give(post(handle, "reduce_scatter", { op = op, send_counts = counts }, row, part, function() return part:to(x.device) end), async)
     end)
 
 distributed.gather = declare("gather(Tensor x, int(0..) dst=0, *, bool uneven=false, any group=nil, bool async=false) -> any",
     "The list of all ranks' x on rank dst, nil on others. uneven: as all_gather's.",
     function(x, dst, uneven, group, async)
         local handle, rank, size = take("gather", group)
-        local row = x:detach():contiguous()
+        local row = row_of(x)
         local shapes = uneven and exchange_shapes(handle, size, row) or same_shapes(size, row)
         local counts = numels(shapes)
         local every = rank == dst and tide.empty(total(counts), { dtype = x.dtype, device = x.device }) or nil
         return give(post(handle, "gather", { peer = dst, recv_counts = counts }, row, every,
-            every and function() return cut(every, shapes) end), async)
+            every and function() return cut(every:to(x.device), shapes) end), async)
     end)
 
 distributed.scatter = declare("scatter(Tensor x, list? parts=nil, int(0..) src=0, *, any group=nil, bool async=false) -> any",
@@ -271,7 +275,7 @@ distributed.scatter = declare("scatter(Tensor x, list? parts=nil, int(0..) src=0
                 if part.dtype ~= x.dtype then
                     fail("scatter: parts[%d]: %s expected, got %s", r, tostring(x.dtype), tostring(part.dtype))
                 end
-                rows[r], counts[r] = part:detach():flatten(), part:numel()
+                rows[r], counts[r] = row_of(part):flatten(), part:numel()
             end
         end
         return give(post(handle, "scatter", { peer = src, send_counts = counts }, rows and tide.cat(rows), row, finish), async)
@@ -289,7 +293,7 @@ distributed.all_to_all = declare("all_to_all(list parts, *, any group=nil, bool 
             if part:dim() ~= ndim or part.dtype ~= parts[1].dtype then
                 fail("all_to_all: parts[%d]: %d dims and %s expected, as parts[1] has", r, ndim, tostring(parts[1].dtype))
             end
-            rows[r], counts[r] = part:detach():flatten(), part:numel()
+            rows[r], counts[r] = row_of(part):flatten(), part:numel()
             table.move(part:size(), 1, ndim, #sizes + 1, sizes)
         end
         local shapes = {}
@@ -307,7 +311,7 @@ distributed.all_to_all = declare("all_to_all(list parts, *, any group=nil, bool 
         local expected = numels(shapes)
         local every = tide.empty(total(expected), { dtype = parts[1].dtype, device = parts[1].device })
         return give(post(handle, "all_to_all", { send_counts = counts, recv_counts = expected }, tide.cat(rows), every,
-            function() return cut(every, shapes) end), async)
+            function() return cut(every:to(parts[1].device), shapes) end), async)
     end)
 
 -- ---- from one rank to another ----
@@ -315,7 +319,7 @@ distributed.all_to_all = declare("all_to_all(list parts, *, any group=nil, bool 
 distributed.send = declare("send(Tensor x, int(0..) dst, *, int(0..32767) tag=0, any group=nil, bool async=false) -> any",
     "Send x to rank dst, which calls recv with a tensor of the same size and dtype. Gives x.",
     function(x, dst, tag, group, async)
-        local row = x:detach():contiguous()
+        local row = row_of(x)
         return give(post(take("send", group), "send", { peer = dst, tag = tag }, row, nil, function() return x end), async)
     end)
 distributed.recv = declare("recv(Tensor x, int(0..) src, *, int(0..32767) tag=0, any group=nil, bool async=false) -> any",
@@ -400,7 +404,7 @@ distributed.recv_object = declare("recv_object(int(0..) src, *, int(0..32767) ta
 
 distributed.DistributedDataParallel = declare("DistributedDataParallel(any module, table? options=nil) -> Module",
     "A module that trains on all ranks' inputs as one: parameters and buffers are rank 0's at first, gradients are averaged while backward "
-        .. "runs, in buckets. options: group, bucket_cap_mb (25), first_bucket_mb (1), find_unused_parameters, static_graph, "
+        .. "runs, in buckets; they may lie on several devices. options: group (or process_group), bucket_cap_mb (25), first_bucket_mb (1), find_unused_parameters, static_graph, "
         .. "broadcast_buffers (true), hook ('fp16', 'bf16', tide.distributed.powersgd{} or a function of a bucket that returns one that finishes). "
         .. "ddp:no_sync(fn) leaves gradients to add up, ddp:join(fn) takes inputs of different numbers.",
     function(module, options) return tide._require "distributed.data_parallel"(module, options) end)
@@ -413,6 +417,35 @@ distributed.powersgd = declare("powersgd(*, int(1..) rank=1, int(0..) start=1000
 -- ---- checkpoints ----
 
 distributed.checkpoint = tide._require "distributed.sharded"
+
+-- ---- states, layers and stages shared out among ranks ----
+
+distributed.optim = { ZeroRedundancyOptimizer = declare(
+    "ZeroRedundancyOptimizer(any params, any optimizer_class, table? options=nil) -> Optimizer",
+    "An optimizer of a class, tide.optim.AdamW, whose states are shared out among the ranks (ZeRO-1): each steps its own parameters, by the "
+        .. "same gradients, and sends them to the others; the same bits as the class alone. options: the class's, and group (or process_group). "
+        .. "opt:consolidate_state_dict(to) brings the states to one rank, for state_dict there.",
+    function(params, class_of, options) return tide._require "distributed.zero_redundancy".new(params, class_of, options) end) }
+
+local function parallel(name, ...) return tide._require "distributed.tensor_parallel"[name](...) end
+local LAYOUT <const> = '"replicate"|"shard" '
+
+distributed.tensor = { parallel = {
+    parallelize_module = declare("parallelize_module(any module, any plan, *, any group=nil) -> Module",
+        "The module with Linear layers split among the ranks, as the plan says: a style, or styles by modules' full names, in which * is any "
+            .. "part. Weights are rank 0's, and each rank keeps its slice under the same name. All ranks call it, and give the layers the same "
+            .. "inputs.", function(module, plan, group) return parallel("parallelize_module", module, plan, group) end),
+    ColwiseParallel = declare("ColwiseParallel(*, " .. LAYOUT .. 'input_layouts="replicate", ' .. LAYOUT .. 'output_layouts="shard") -> ParallelStyle',
+        "A style for parallelize_module: each rank has some of a Linear's outputs. Layouts say whether inputs and outputs are the same on all "
+            .. "ranks or a slice of the last dim. Example: tide.distributed.tensor.parallel.ColwiseParallel()",
+        function(input, output) return parallel("ColwiseParallel", input, output) end),
+    RowwiseParallel = declare("RowwiseParallel(*, " .. LAYOUT .. 'input_layouts="shard", ' .. LAYOUT .. 'output_layouts="replicate") -> ParallelStyle',
+        "A style for parallelize_module: each rank has some of a Linear's inputs; products are summed over the ranks by all_reduce, and the "
+            .. "bias is added to the sum. Behind a ColwiseParallel it needs no other exchange. Example: tide.distributed.tensor.parallel.RowwiseParallel()",
+        function(input, output) return parallel("RowwiseParallel", input, output) end),
+} }
+
+distributed.pipelining = tide._require "distributed.pipelining"
 
 -- ---- what was recorded ----
 
@@ -439,9 +472,17 @@ distributed.simulate = declare("simulate(any profile, table? options=nil) -> tab
         .. "first_bucket_mb (1), model (whose gradients are then not cut).",
     function(profile, options) return tide._require "distributed.simulator".simulate(profile, options) end)
 
-distributed._classes = { Group = Group, Work = Work } -- for help
+distributed._classes = { Group = Group, Work = Work, PipelineSchedule = distributed.pipelining._open(tide.nn) } -- for help
+distributed.pipelining._open = nil
 
+tide._document(distributed.optim, "optim", "tide.distributed.optim", "Optimizers whose states are shared out among ranks: "
+    .. "ZeroRedundancyOptimizer.")
+tide._document(distributed.tensor, "tensor", "tide.distributed.tensor", "parallel: layers split among ranks.")
+tide._document(distributed.tensor.parallel, "parallel", "tide.distributed.tensor.parallel", "Linear layers split among ranks: "
+    .. "parallelize_module, ColwiseParallel, RowwiseParallel.")
+tide._document(distributed.pipelining, "pipelining", "tide.distributed.pipelining", "Networks in stages, on devices or on ranks: "
+    .. "PipelineStage, ScheduleGPipe, Schedule1F1B, Pipe.")
 tide._document(distributed, "distributed", "tide.distributed", "Jobs of several processes on MPI: init, collectives, groups, "
-    .. "DistributedDataParallel. `tide-run -n 4 script.lua` starts one on this machine.")
+    .. "DistributedDataParallel, pipelining, tensor.parallel, optim. `tide-run -n 4 script.lua` starts one on this machine.")
 
 return distributed

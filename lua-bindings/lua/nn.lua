@@ -109,6 +109,8 @@ local function make_class(name, parent)
         __tostring = function() return "class " .. name end })
 end
 
+nn._new, nn._define = new, define -- what classes of a script take along to another state goes by a name
+
 nn.class = declare("class(str name, any parent=nil) -> class",
     'A class of modules: Net = nn.class("Net"); function Net:init(n) self.fc = nn.Linear(n, 2) end; '
         .. "function Net:forward(x) return self.fc(x) end; net = Net(3).",
@@ -508,6 +510,7 @@ tide._require("nn.parametrizations")(nn)
 tide._require("nn.recurrent").open(nn)
 tide._require("nn.quantized")(nn)
 tide._require("nn.qat").open(nn)
+tide._require("nn.replicas")(nn, base)
 
 -- A class's init writes fields as they are: into modules, and into no other table that it is given.
 local function guard(name, class)

@@ -7,6 +7,8 @@
  *   call:save(...), call:dirty(x), call:plain(x), call:materialize(on), call:needs(k), call:saved()
  *   call:finish(outputs)
  *       The outputs get their history, in the table.
+ *   _retains()
+ *       Within a backward: are graphs kept for another?
  */
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/state/script.h"
@@ -264,12 +266,17 @@ static int call_finish(lua_State *L) {
     return 0;
 }
 
+static int retains(lua_State *L) {
+    lua_pushboolean(L, td_backward_retains());
+    return 1;
+}
+
 void tide_open_custom(lua_State *L) {
     static const luaL_Reg methods[] = {{"save", call_save},     {"dirty", call_dirty},
                                        {"plain", call_plain},   {"needs", call_needs},
                                        {"saved", call_saved},   {"materialize", call_materialize},
                                        {"finish", call_finish}, {NULL, NULL}};
-    static const luaL_Reg functions[] = {{"_begin", begin}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_begin", begin}, {"_retains", retains}, {NULL, NULL}};
     luaL_newmetatable(L, call_name);
     lua_newtable(L);
     tide_set_functions(L, methods);

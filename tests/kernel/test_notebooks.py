@@ -158,6 +158,8 @@ class Notebooks(unittest.TestCase):
         leaks = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"  # Open MPI never frees what its components hold
         with unittest.mock.patch.dict(os.environ, {"ASAN_OPTIONS": leaks.lstrip(":")}):
             cells = self.cells("many_devices.ipynb")
+        self.assertIn("stage 3: a b A c B d C e D f E F   graphs kept: 2\nstage 4: a A b B c C d D e E f F   graphs kept: 1\n"
+                      "the same gradients: true\n", printed(cells["stages"]))
         engines = [mpi for mpi in ("openmpi", "mpich")
                    if shutil.which(f"mpirun.{mpi}") and os.path.exists(os.path.join(os.path.dirname(harness.KERNEL), f"libtide_mpi_{mpi}.so"))]
         if not engines:

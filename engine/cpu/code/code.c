@@ -509,7 +509,7 @@ static const td_code *count_work(entry *e, const td_code_form *form, uint64_t ha
 }
 
 const td_code *td_code_find(const td_code_form *form, int64_t elements) {
-    if (when_to_make() == TD_CODE_NEVER || !form->program->refs)
+    if (when_to_make() == TD_CODE_NEVER || !__atomic_load_n(&form->program->refs, __ATOMIC_RELAXED))
         return NULL;
     const uint64_t hash = hash_of(form);
     entry *e = find_entry(hash, form);

@@ -7,12 +7,12 @@ local buckets = {}
 
 local function bytes_of(p) return p:numel() * p:element_size() end
 
---- make(params, first_mb, most_mb): buckets of parameters in their order, each of one dtype: the first of so many MiB at most,
+--- make(params, first_mb, most_mb): buckets of parameters in their order, each of one dtype and device: the first of so many MiB at most,
 --- so that communication begins early, the others larger. A bucket has `row`, `params`, `views` and `index`.
 function buckets.make(params, first_mb, most_mb)
     local list, open = {}, {}
     for _, p in ipairs(params) do
-        local key = tostring(p.dtype)
+        local key = tostring(p.dtype) .. p.device
         local bucket = open[key]
         if not bucket or bucket.bytes > 0 and bucket.bytes + bytes_of(p) > bucket.most then
             bucket = { params = {}, bytes = 0, most = (#list == 0 and first_mb or most_mb) * MIB, index = #list + 1 }

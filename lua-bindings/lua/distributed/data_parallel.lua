@@ -11,7 +11,7 @@ local buckets, averaging = tide._require "distributed.buckets", tide._require "d
 local DDP = nn.class "DistributedDataParallel"
 
 local OPTIONS <const> = {
-    group = "any", bucket_cap_mb = "number", first_bucket_mb = "number", find_unused_parameters = "boolean", static_graph = "boolean",
+    group = "any", process_group = "any", bucket_cap_mb = "number", first_bucket_mb = "number", find_unused_parameters = "boolean", static_graph = "boolean",
     broadcast_buffers = "boolean", hook = "any",
 }
 
@@ -216,11 +216,11 @@ end
 
 -- ---- before each forward ----
 
--- Buffers of one dtype travel together.
+-- Buffers of one dtype and device travel together.
 local function send_buffers(self)
     local kinds, order = {}, {}
     for _, entry in ipairs(self.buffers) do
-        local key = tostring(entry.tensor.dtype)
+        local key = tostring(entry.tensor.dtype) .. entry.tensor.device
         if not kinds[key] then
             kinds[key] = {}
             order[#order + 1] = key
@@ -299,7 +299,7 @@ function DDP:init(model, options)
         fail("DistributedDataParallel: a module expected, got %s", tide._describe(model))
     end
     self.module = model
-    self.average, self.group = read_options(options), options.group
+    self.average, self.group = read_options(options), options.group or options.process_group
     self.first_mb, self.most_mb = options.first_bucket_mb or 1, options.bucket_cap_mb or 25
     self.find_unused, self.static_graph = options.find_unused_parameters or options.static_graph or false, options.static_graph or false
     self.broadcast, self.source, self.syncing = options.broadcast_buffers ~= false, 0, true

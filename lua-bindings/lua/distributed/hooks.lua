@@ -51,8 +51,8 @@ local function memory_of(state, p, rows, columns, rank)
     local key = p:data_ptr()
     if not state[key] then
         local generator = tide.Generator(rows * 1000003 + columns)
-        state[key] = { error = tide.zeros(rows, columns, { dtype = p.dtype }),
-            q = tide.randn(columns, rank, { generator = generator, dtype = p.dtype }) }
+        state[key] = { error = tide.zeros(rows, columns, { dtype = p.dtype, device = p.device }),
+            q = tide.randn(columns, rank, { generator = generator, dtype = p.dtype }):to(p.device) }
     end
     return state[key]
 end

@@ -52,6 +52,8 @@ local makers = {
     Generator = function() return tide.Generator() end,
     Group = function() return tide.distributed._classes.Group end,
     DistributedDataParallel = function() return tide._require "distributed.data_parallel" end,
+    PipelineSchedule = function() return tide.distributed._classes.PipelineSchedule end,
+    ZeroRedundancyOptimizer = function() return tide._require "distributed.zero_redundancy".methods end,
     Work = function() return tide.distributed._classes.Work end,
     CompiledFunction = function() return tide.compile(function(x) return x + 1 end) end,
     ScriptFunction = function() return tide.jit.trace(function(x) return x + 1 end, tide.ones(1), { check = false }) end,

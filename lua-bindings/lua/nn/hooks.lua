@@ -200,7 +200,8 @@ local function register(self, kind, fn, prepend)
     return hook
 end
 
-return function(_, base)
+return function(nn, base)
+    nn._ModuleHook = Hook -- by this name it goes to another state
     for _, row in ipairs {
         { "register_forward_pre_hook", "pre", "Call hook(module, args) before forward; values that it returns are the "
             .. "arguments instead. The hook's remove() ends it." },

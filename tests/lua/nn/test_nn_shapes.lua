@@ -139,7 +139,7 @@ local W = {
 
 local by_elements = { EmbeddingBag = true, AdaptiveLogSoftmaxWithLoss = true, FractionalMaxPool2d = true, FractionalMaxPool3d = true,
     CTCLoss = true, BCELoss = true }
-local containers = { Sequential = true, ModuleList = true, ModuleDict = true, ParameterList = true, ParameterDict = true }
+local containers = { DataParallel = true, Sequential = true, ModuleList = true, ModuleDict = true, ParameterList = true, ParameterDict = true }
 
 local function tensor_of(sample)
     if tide.is_tensor(sample) then
