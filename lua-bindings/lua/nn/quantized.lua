@@ -274,6 +274,7 @@ return function(nn)
     for n = 1, 3 do
         conv(quantized, nn, n)
     end
+    tide._require("nn.weight_only")(quantized)
     between(quantized)
     functions(quantized)
     quantized.class, dynamic.class = nil, nil
