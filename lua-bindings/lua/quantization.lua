@@ -7,6 +7,7 @@ tide._require("quantization.observers")(quantization)
 tide._require("quantization.fake")(quantization)
 tide._require("quantization.workflow")(quantization)
 tide._require("quantization.weights")(quantization)
+tide._require("quantization.gptq")(quantization)
 tide._require("quantization.folding").open(quantization)
 
 tide._document(quantization, "quantization", "tide.quantization",
