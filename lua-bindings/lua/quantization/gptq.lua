@@ -3,21 +3,16 @@
 local tide = ...
 local fail = tide._fail
 local tree, groups = tide._require "quantization.folding", tide._require "quantization.groups"
+local watch_inputs = tide._require "quantization.watching"
 
 -- The sums of x^T x over all that each layer is given while run(model) runs.
 local function second_moments(model, layers, run)
-    local sums, hooks = {}, {}
-    for _, layer in ipairs(layers) do
-        hooks[#hooks + 1] = layer:register_forward_pre_hook(function(_, arguments)
-            local x = arguments[1]:detach():double():reshape(-1, layer.in_features)
-            sums[layer] = sums[layer] and sums[layer] + x:t():mm(x) or x:t():mm(x)
-        end)
-    end
-    local ok, why = pcall(run, model)
-    for _, hook in ipairs(hooks) do
-        hook:remove()
-    end
-    return ok and sums or error(why, 0)
+    local sums = {}
+    watch_inputs(model, layers, run, function(layer, x)
+        x = x:double():reshape(-1, layer.in_features)
+        sums[layer] = sums[layer] and sums[layer] + x:t():mm(x) or x:t():mm(x)
+    end)
+    return sums
 end
 
 -- The upper factor of the inverse of a matrix of second moments, whose diagonal is raised by a share of its mean. A feature that

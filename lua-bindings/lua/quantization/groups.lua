@@ -8,6 +8,7 @@ local groups = {}
 
 local COLUMNS <const>, LINE <const> = 16, 64
 local LEAST <const> = 2.0 ^ -126 -- the least normal scale
+local NARROWER <const> = 10 -- ranges that are tried
 
 local function rounded_up(n, size) return (n + size - 1) // size * size end
 
@@ -35,24 +36,42 @@ end
 
 -- ---- floats to integers ----
 
---- choose(weight, bits, size, symmetric): the scale and the zero point (nil where symmetric) of every group of a matrix of float32.
---- A scale that would be no normal number is 1.
-function groups.choose(weight, bits, size, symmetric)
-    local rows, columns = weight.shape[1], weight.shape[2]
-    local wide = widened(weight, rows, rounded_up(columns, size)):view(rows, -1, size)
-    local low, high = wide:amin(3), wide:amax(3)
-    if not (low:isfinite():all():item() and high:isfinite():all():item()) then
-        fail("the weight has NaN or infinity in it: there is no scale for it")
-    end
-    local most = (1 << bits) - 1
-    local scale = symmetric and tide.maximum(-low, high) / (most / 2) or (high:clamp(0) - low:clamp(nil, 0)) / most
-    scale = tide.where(scale:ge(LEAST), scale, tide.ones_like(scale))
-    return scale, not symmetric and (-low:clamp(nil, 0) / scale):round():clamp(0, most) or nil
-end
-
 --- round_to(x, scale, zero, bits): x / scale + zero rounded, as floats that are integers of so many bits. zero: nil for the middle.
 function groups.round_to(x, scale, zero, bits)
     return ((x / scale):round() + (zero or 1 << (bits - 1))):clamp(0, (1 << bits) - 1)
+end
+
+-- The scale and the zero point (nil where symmetric) of groups between `low` and `high`. A scale that would be no normal number is 1.
+local function parameters(low, high, bits, symmetric)
+    local most = (1 << bits) - 1
+    local scale = symmetric and tide.maximum(-low, high) / (most / 2) or (high - low) / most
+    scale = tide.where(scale:ge(LEAST), scale, tide.ones_like(scale))
+    return scale, not symmetric and (-low / scale):round():clamp(0, most) or nil
+end
+
+--- choose(weight, bits, size, symmetric): the scale and the zero point (nil where symmetric) of every group of a matrix of float32.
+--- Of fewer than 8 bits, those of the narrower range, from 1 down to 0.7 of the whole, that leave the smallest squared error.
+function groups.choose(weight, bits, size, symmetric)
+    local rows, columns = weight.shape[1], weight.shape[2]
+    local wide = widened(weight, rows, rounded_up(columns, size)):view(rows, -1, size)
+    local low, high = wide:amin(3):clamp(nil, 0), wide:amax(3):clamp(0)
+    if not ((high - low):isfinite():all():item()) then
+        fail("the weight has NaN or infinity in it: there is no scale for it")
+    end
+    local scale, zero = parameters(low, high, bits, symmetric)
+    local function squares(s, z)
+        s, z = s:unsqueeze(3), z and z:unsqueeze(3)
+        return ((groups.round_to(wide, s, z, bits) - (z or 1 << (bits - 1))) * s - wide):square():sum(3)
+    end
+    local least = bits < 8 and squares(scale, zero)
+    for part = bits < 8 and 1 or NARROWER + 1, NARROWER do
+        local share = 1 - 0.3 * part / NARROWER
+        local s, z = parameters(low * share, high * share, bits, symmetric)
+        local errors = squares(s, z)
+        local better = errors:lt(least)
+        scale, zero, least = tide.where(better, s, scale), z and tide.where(better, z, zero), tide.where(better, errors, least)
+    end
+    return scale, zero
 end
 
 -- A number of each group for each of its elements.
