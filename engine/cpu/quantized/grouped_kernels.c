@@ -308,6 +308,79 @@ static void tile(const td_grouped_tile *t) {
 }
 #endif
 
+/* ---- rows of tables ---- */
+
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+#if defined(TD_ISA_avx512)
+typedef __m512 floats;
+enum { WIDE = 16 };
+#define FLOATS(NAME) _mm512_##NAME
+#define WIDEN(bytes) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes))
+#else
+typedef __m256 floats;
+enum { WIDE = 8 };
+#define FLOATS(NAME) _mm256_##NAME
+#define WIDEN(bytes) _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))
+#endif
+
+/* WIDE elements from an even one on, each as a byte. */
+INLINE __m128i load_elements(const uint8_t *row, int64_t at, const int bits) {
+    const uint8_t *from = row + (bits == 8 ? at : at / 2);
+    const int bytes = WIDE * bits / 8;
+    __m128i x = bytes == 16  ? _mm_loadu_si128((const void *)from)
+                : bytes == 8 ? _mm_loadl_epi64((const void *)from)
+                             : _mm_cvtsi32_si128(load_quad((const int8_t *)from));
+    if (bits == 8)
+        return x;
+    x = _mm_cvtepu8_epi16(x); /* the high half of a byte goes into the byte behind it */
+    return _mm_and_si128(_mm_or_si128(x, _mm_slli_epi16(x, 4)), _mm_set1_epi8(0x0f));
+}
+
+enum { PARTS = 4, STRETCH = PARTS * WIDE }; /* elements that stay in registers */
+
+INLINE void add_stretch(const td_row_sum *s, int64_t at, const int bits) {
+    floats sums[PARTS];
+    _Pragma("GCC unroll 4") for (int k = 0; k < PARTS; k++) sums[k] =
+        FLOATS(loadu_ps)(s->out + at + k * WIDE);
+    for (int r = 0; r < s->count; r++) {
+        const floats scale = FLOATS(set1_ps)(s->scales[r]), offset = FLOATS(set1_ps)(s->offsets[r]);
+        _Pragma("GCC unroll 4") for (int k = 0; k < PARTS; k++) {
+            floats u = WIDEN(load_elements(s->rows[r], at + k * WIDE, bits));
+            sums[k] =
+                FLOATS(add_ps)(sums[k], FLOATS(add_ps)(FLOATS(mul_ps)(u, scale), offset));
+        }
+    }
+    _Pragma("GCC unroll 4") for (int k = 0; k < PARTS; k++)
+        FLOATS(storeu_ps)(s->out + at + k * WIDE, sums[k]);
+}
+
+/* What of the elements whole stretches hold. */
+static int64_t add_stretches(const td_row_sum *s) {
+    int64_t at = 0;
+    for (; at + STRETCH <= s->n; at += STRETCH) {
+        if (s->bits == 8)
+            add_stretch(s, at, 8);
+        else
+            add_stretch(s, at, 4);
+    }
+    return at;
+}
+#else
+static int64_t add_stretches(const td_row_sum *s) {
+    (void)s;
+    return 0;
+}
+#endif
+
+static void add_rows(const td_row_sum *s) {
+    const int64_t at = add_stretches(s);
+    for (int r = 0; r < s->count; r++)
+        for (int64_t i = at; i < s->n; i++) {
+            int u = s->bits == 8 ? s->rows[r][i] : s->rows[r][i / 2] >> i % 2 * 4 & 15;
+            s->out[i] += (float)u * s->scales[r] + s->offsets[r];
+        }
+}
+
 /* ---- the table ---- */
 
 extern const td_grouped_kernels TD_ISA_SYMBOL(td_grouped_kernels);
@@ -315,4 +388,5 @@ const td_grouped_kernels TD_ISA_SYMBOL(td_grouped_kernels) = {
     .round_blocks = round_blocks,
     .tile = tile,
     .tile_vnni = TILE_BY_FOURS,
+    .add_rows = add_rows,
 };

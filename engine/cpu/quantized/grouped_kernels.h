@@ -34,10 +34,22 @@ typedef struct td_grouped_tile {
 } td_grouped_tile;
 typedef void (*td_grouped_tile_fn)(const td_grouped_tile *tile);
 
+/* out[i] += u[i] * scale + offset for i < n, row by row; u: bytes, or of 4 bits the halves of them.
+ */
+typedef struct td_row_sum {
+    const uint8_t *const *rows;
+    const float *scales, *offsets; /* of each row */
+    int count, bits;
+    int64_t n;
+    float *out;
+} td_row_sum;
+typedef void (*td_add_rows_fn)(const td_row_sum *sum);
+
 typedef struct td_grouped_kernels {
     td_round_blocks_fn round_blocks;
     td_grouped_tile_fn tile;
     td_grouped_tile_fn tile_vnni; /* NULL: not in this set; takes AVX512_VNNI */
+    td_add_rows_fn add_rows;
 } td_grouped_kernels;
 
 #endif

@@ -656,6 +656,27 @@ typedef struct td_grouped_linear_plan {
     int bits;
 } td_grouped_linear_plan;
 
+/* Each row of x (float32, row-major, finite) as bytes of out (uint8), the rows of which are PyTorch's
+ * (embedding_bag_byte_prepack, embedding_bag_4bit_prepack): integers u from 0 on, of 4 bits two to
+ * a byte, the first in its low half, then a scale and an offset, of 8 bits in float32 and of 4 in
+ * float16. They stand for scale * u + offset. */
+typedef struct td_pack_rows_plan {
+    TD_PLAN_HEAD(2, *out, *x);
+    int bits; /* 4 or 8 */
+} td_pack_rows_plan;
+
+/* out[b] (float32) = the sum, in order, over places k from starts[b] (int64) to starts[b + 1], the
+ * last to the end of index, of row index[k] (int64) of such a table: u * (scale * w[k]) + offset *
+ * w[k], w (float32) being 1 where there is none (NULL). Indices that are `padding` are left out;
+ * `mean` divides by how many there are. starts NULL: bags of `length` places each. EINDEX for a
+ * row that is not there, EVALUE for starts that fall or leave the index. */
+typedef struct td_add_rows_plan {
+    TD_PLAN_HEAD(5, *out, *table, *index, *starts, *weights);
+    int64_t padding, length; /* padding: -1 for none */
+    int bits;
+    bool mean;
+} td_add_rows_plan;
+
 /* out (uint8) = convolution of x (uint8) with packed weights, plus bias (float32, by output
  * channel; NULL: none), rounded as a linear product is, and plus residual (uint8, of out's shape;
  * NULL: none) before the rounding:

@@ -275,6 +275,7 @@ return function(nn)
         conv(quantized, nn, n)
     end
     tide._require("nn.weight_only")(quantized)
+    tide._require("nn.quantized_tables")(quantized)
     between(quantized)
     functions(quantized)
     quantized.class, dynamic.class = nil, nil
