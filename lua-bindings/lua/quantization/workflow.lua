@@ -8,28 +8,35 @@ local is_a, each, has_relu, take_next = tree.is_a, tree.each, tree.has_relu, tre
 return function(quantization)
     local nn, declare = tide.nn, tide._function
 
+    -- What quantize_dynamic makes of a layer of each class.
+    local DYNAMIC = {
+        [nn.Linear] = nn.quantized.dynamic.Linear.from_float,
+        [nn.Embedding] = function(table) return nn.quantized.Embedding.from_float(table) end,
+        [nn.EmbeddingBag] = function(table) return nn.quantized.EmbeddingBag.from_float(table) end,
+    }
+
     quantization.quantize_dynamic = declare("quantize_dynamic(Module model, list? types=nil) -> Module",
         "A copy of the model whose linear layers have int8 weights and quantize what they are given by its own range; a ReLU "
-        .. "behind one in a Sequential becomes part of it. types: the classes to replace, {tide.nn.Linear} as if nothing is said.",
+        .. "behind one in a Sequential becomes part of it. types: the classes to replace, of tide.nn.Linear (as if nothing is said), "
+        .. "tide.nn.Embedding and tide.nn.EmbeddingBag, whose rows become bytes.",
         function(model, types)
-            for _, class in ipairs(types or {}) do
-                if class ~= nn.Linear then
-                    fail("quantize_dynamic: types: tide.nn.Linear alone is replaced, got %s", tide._describe(class))
+            types = types or { nn.Linear }
+            for _, class in ipairs(types) do
+                if not DYNAMIC[class] then
+                    fail("quantize_dynamic: types: tide.nn.Linear, Embedding and EmbeddingBag are replaced, got %s", tide._describe(class))
+                elseif is_a(model, class) then
+                    return DYNAMIC[class](model)
                 end
             end
-            if is_a(model, nn.Linear) then
-                return nn.quantized.dynamic.Linear.from_float(model)
-            end
             local copy = model:clone()
-            for _ = 1, types and #types == 0 and 0 or 1 do
-                each(copy, { nn.Linear }, function(parent, names, k)
-                    local relu = has_relu(parent, names, k)
-                    parent[names[k]] = nn.quantized.dynamic.Linear.from_float(parent[names[k]], relu)
-                    if relu then
-                        take_next(parent, names, k)
-                    end
-                end)
-            end
+            each(copy, types, function(parent, names, k)
+                local layer = parent[names[k]]
+                local relu = is_a(layer, nn.Linear) and has_relu(parent, names, k)
+                parent[names[k]] = DYNAMIC[getmetatable(layer)](layer, relu)
+                if relu then
+                    take_next(parent, names, k)
+                end
+            end)
             return copy
         end)
 
