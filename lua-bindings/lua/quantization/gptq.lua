@@ -24,41 +24,43 @@ local function inverse_factor(moments, damping)
         return nil
     end
     local raised = moments + tide.eye(moments.shape[1], { dtype = tide.float64 }) * (damping * mean)
-    local factor = tide.cholesky_inverse(tide.linalg.cholesky(raised))
-    return tide.linalg.cholesky(factor):t():contiguous()
+    -- With both orders turned round, a lower factor's inverse is the upper factor of the inverse.
+    local lower = tide.linalg.cholesky(raised:flip { 1, 2 })
+    return tide.linalg.solve_triangular(lower, tide.eye(raised.shape[1], { dtype = tide.float64 }), { upper = false }):flip { 1, 2 }
 end
 
 -- The integers, scales and mins of a weight, group by group. U is the factor of the inverse: what column k is off by, over U[k][k],
--- is taken off the columns behind it in the measure of U's row k.
+-- is taken off the columns behind it in the measure of U's row k. Columns lie as rows here.
 local function compensate(weight, U, bits, size, symmetric)
-    local rows, columns = weight.shape[1], weight.shape[2]
-    local w, ints = weight:double():t():contiguous(), tide.zeros(columns, rows, { dtype = tide.uint8 })
-    local scales, zeros = {}, {}
+    local columns, rows = weight.shape[2], weight.shape[1]
+    local diagonal = U:diagonal():tolist()
+    U = U:float()
+    local w, ints, scales, zeros = weight:float():t():contiguous(), tide.zeros(columns, rows), {}, {}
     local first = 1
     while first <= columns do
         local last = math.min(first + size - 1, columns)
         local part = w[{ { first, last }, {} }]
-        local scale, zero = groups.choose(part:t():float(), bits, size, symmetric)
+        local scale, zero = groups.choose(part:t():contiguous(), bits, size, symmetric)
         scales[#scales + 1], zeros[#zeros + 1] = scale, zero
-        local s, z = scale[{ {}, 1 }], zero and zero[{ {}, 1 }]
-        local middle = z or 1 << (bits - 1)
-        local errors = tide.zeros(last - first + 1, rows, { dtype = tide.float64 })
+        local s, z = scale:view(-1), zero and zero:view(-1)
+        local middle, errors = z or 1 << (bits - 1), tide.zeros(last - first + 1, rows)
         for k = first, last do
-            local q = groups.round_to(w[k]:float(), s, z, bits)
-            ints[k] = q:to(tide.uint8)
-            local off = (w[k] - ((q - middle) * s):double()) / U[k][k]
+            local column = w[k]
+            local q = groups.round_to(column, s, z, bits)
+            ints[k] = q
+            local off = (column - (q - middle) * s) / diagonal[k]
             errors[k - first + 1] = off
             if k < last then
-                w[{ { k + 1, last }, {} }]:sub_(tide.outer(U[{ k, { k + 1, last } }], off))
+                w[{ { k + 1, last } }]:addr_(U[{ k, { k + 1, last } }], off, { alpha = -1 })
             end
         end
         if last < columns then
-            w[{ { last + 1, columns }, {} }]:sub_(U[{ { first, last }, { last + 1, columns } }]:t():mm(errors))
+            w[{ { last + 1, columns } }]:addmm_(U[{ { first, last }, { last + 1, columns } }]:t(), errors, { alpha = -1 })
         end
         first = last + 1
     end
     scales = tide.cat(scales, 2)
-    return ints:t():contiguous(), scales, not symmetric and scales * tide.cat(zeros, 2) or nil
+    return ints:t():to(tide.uint8):contiguous(), scales, not symmetric and scales * tide.cat(zeros, 2) or nil
 end
 
 return function(quantization)
