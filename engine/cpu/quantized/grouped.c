@@ -105,24 +105,23 @@ static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
         int64_t panel = item / j->down, row = item % j->down * ROWS;
         int rows = (int)(p->rows - row < ROWS ? p->rows - row : ROWS);
         const float *mins = p->mins ? p->mins->data : NULL;
-        j->tile(&(td_grouped_tile){.x = x->ints + row * x->blocks * BLOCK,
-                                   .x_scales = x->scales + row * x->blocks,
-                                   .x_sums = x->sums + row * x->steps,
-                                   .x_totals = x->totals + row * p->groups,
-                                   .x_step = x->blocks * BLOCK,
-                                   .x_scales_step = x->blocks,
-                                   .x_sums_step = x->steps,
-                                   .x_totals_step = p->groups,
-                                   .rows = rows,
-                                   .bits = p->bits,
-                                   .groups = p->groups,
-                                   .steps = p->group / j->step,
-                                   .weights =
-                                       (const uint8_t *)p->weight->data + panel * panel_bytes,
-                                   .scales = (const float *)p->scales->data +
-                                             panel * p->groups * COLUMNS,
-                                   .mins = mins ? mins + panel * p->groups * COLUMNS : NULL,
-                                   .out = out});
+        j->tile(&(td_grouped_tile){
+            .x = x->ints + row * x->blocks * BLOCK,
+            .x_scales = x->scales + row * x->blocks,
+            .x_sums = x->sums + row * x->steps,
+            .x_totals = x->totals + row * p->groups,
+            .x_step = x->blocks * BLOCK,
+            .x_scales_step = x->blocks,
+            .x_sums_step = x->steps,
+            .x_totals_step = p->groups,
+            .rows = rows,
+            .bits = p->bits,
+            .groups = p->groups,
+            .steps = p->group / j->step,
+            .weights = (const uint8_t *)p->weight->data + panel * panel_bytes,
+            .scales = (const float *)p->scales->data + panel * p->groups * COLUMNS,
+            .mins = mins ? mins + panel * p->groups * COLUMNS : NULL,
+            .out = out});
         deliver(p, out, row, rows, panel * COLUMNS);
     }
 }

@@ -346,8 +346,7 @@ INLINE void add_stretch(const td_row_sum *s, int64_t at, const int bits) {
         const floats scale = FLOATS(set1_ps)(s->scales[r]), offset = FLOATS(set1_ps)(s->offsets[r]);
         _Pragma("GCC unroll 4") for (int k = 0; k < PARTS; k++) {
             floats u = WIDEN(load_elements(s->rows[r], at + k * WIDE, bits));
-            sums[k] =
-                FLOATS(add_ps)(sums[k], FLOATS(add_ps)(FLOATS(mul_ps)(u, scale), offset));
+            sums[k] = FLOATS(add_ps)(sums[k], FLOATS(add_ps)(FLOATS(mul_ps)(u, scale), offset));
         }
     }
     _Pragma("GCC unroll 4") for (int k = 0; k < PARTS; k++)

@@ -87,7 +87,8 @@ static td_status check_places(const td_add_rows_plan *p) {
     const int64_t *index = p->index->data, n = p->index->numel, rows = p->table->sizes[0];
     for (int64_t b = 0; b < p->out->sizes[0]; b++)
         if (begin_of(p, b) < 0 || begin_of(p, b) > begin_of(p, b + 1) || begin_of(p, b + 1) > n)
-            return td_fail(TD_EVALUE, "offsets: bag %lld begins at %lld and ends before %lld of %lld",
+            return td_fail(TD_EVALUE,
+                           "offsets: bag %lld begins at %lld and ends before %lld of %lld",
                            (long long)b + 1, (long long)begin_of(p, b) + 1,
                            (long long)begin_of(p, b + 1) + 1, (long long)n);
     for (int64_t k = 0; k < n; k++)

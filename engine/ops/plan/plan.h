@@ -638,28 +638,26 @@ typedef struct td_quantized_linear_plan {
  * (NULL), 0 where there are. Each row of x is rounded in blocks of 32 to int8:
  *   scale of x = the block's largest magnitude / 127;  q = rint(x * (1 / scale of x))
  * A block whose scale of x is not a normal number is 0, and one that holds NaN or an infinity makes
- * the row's results NaN. With sums of integers exact, all else is float32 in the order of the depth,
- * from 0, without fused steps:
- *   s[g] = the sum over steps in g of scale of x * sum(q * (u - offset))
- *   t[g] = the sum over steps in g of scale of x * sum(q)
- *   out  = (the sum over g of scale[g] * s[g], then - min[g] * t[g]) + bias
- * A step is 32 elements, 16 of 6 bits.
+ * the row's results NaN. With sums of integers exact, all else is float32 in the order of the
+ * depth, from 0, without fused steps: s[g] = the sum over steps in g of scale of x * sum(q * (u -
+ * offset)) t[g] = the sum over steps in g of scale of x * sum(q) out  = (the sum over g of scale[g]
+ * * s[g], then - min[g] * t[g]) + bias A step is 32 elements, 16 of 6 bits.
  *
- * Weights (uint8) lie in panels of 16 columns, which are rows of 64 bytes; the depth is filled up to
- * `groups` whole groups. Four neighbours along the depth of 16 columns, column by column, are a
- * quad. Of 8 bits, a row is a quad. Of 4, a row is two: the first in the low halves of its bytes. Of
- * 6, three rows are four quads: the low four bits as if there were four, and in the third row two
- * bits of each, the first's lowest. Scales and mins (float32) are (panels, groups, 16). */
+ * Weights (uint8) lie in panels of 16 columns, which are rows of 64 bytes; the depth is filled up
+ * to `groups` whole groups. Four neighbours along the depth of 16 columns, column by column, are a
+ * quad. Of 8 bits, a row is a quad. Of 4, a row is two: the first in the low halves of its bytes.
+ * Of 6, three rows are four quads: the low four bits as if there were four, and in the third row
+ * two bits of each, the first's lowest. Scales and mins (float32) are (panels, groups, 16). */
 typedef struct td_grouped_linear_plan {
     TD_PLAN_HEAD(6, *out, *x, *weight, *scales, *mins, *bias);
     int64_t rows, columns, depth, groups, group;
     int bits;
 } td_grouped_linear_plan;
 
-/* Each row of x (float32, row-major, finite) as bytes of out (uint8), the rows of which are PyTorch's
- * (embedding_bag_byte_prepack, embedding_bag_4bit_prepack): integers u from 0 on, of 4 bits two to
- * a byte, the first in its low half, then a scale and an offset, of 8 bits in float32 and of 4 in
- * float16. They stand for scale * u + offset. */
+/* Each row of x (float32, row-major, finite) as bytes of out (uint8), the rows of which are
+ * PyTorch's (embedding_bag_byte_prepack, embedding_bag_4bit_prepack): integers u from 0 on, of 4
+ * bits two to a byte, the first in its low half, then a scale and an offset, of 8 bits in float32
+ * and of 4 in float16. They stand for scale * u + offset. */
 typedef struct td_pack_rows_plan {
     TD_PLAN_HEAD(2, *out, *x);
     int bits; /* 4 or 8 */

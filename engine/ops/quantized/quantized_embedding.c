@@ -104,8 +104,8 @@ static td_status rule_add_rows(const td_call *call, td_meta *out) {
                            .length = td_is_nil(a[OFFSETS]) ? a[INDEX].tensor->sizes[1] : 0,
                            .bits = (int)a[BITS].i,
                            .mean = a[MEAN].b};
-    int64_t bags = td_is_nil(a[OFFSETS]) ? a[INDEX].tensor->sizes[0]
-                                         : a[OFFSETS].tensor->numel - a[LAST].b;
+    int64_t bags =
+        td_is_nil(a[OFFSETS]) ? a[INDEX].tensor->sizes[0] : a[OFFSETS].tensor->numel - a[LAST].b;
     td_meta_set(out, TD_F32, 2, (const int64_t[]){bags, a[FEATURES].i});
     return TD_OK;
 }
