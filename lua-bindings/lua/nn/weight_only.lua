@@ -1,7 +1,7 @@
 -- nn/weight_only.lua: tide.nn.quantized.WeightOnlyLinear: a linear layer whose weights have 4, 6 or 8 bits, and which takes and
 -- gives floats.
 local tide = ...
-local fail, layers, groups = tide._fail, tide._require "nn.layer", tide._require "quantization.groups"
+local layers, groups = tide._require "nn.layer", tide._require "quantization.groups"
 
 local BITS <const> = { int4 = 4, int6 = 6, int8 = 8 }
 local OPTIONS <const> = '*, "int8"|"int4"|"int6" dtype="int8", int(1..)? group_size=nil, bool? symmetric=nil'
@@ -65,7 +65,7 @@ return function(quantized)
             if linear.bias then
                 layer.bias = linear.bias:detach():float():clone()
             end
-            local ok, ints, scales, mins = pcall(groups.round, linear.weight, layer.bits, layer.group_size, layer.symmetric)
-            return ok and layer:set_ints(ints, scales, mins) or fail("from_float: %s", ints)
+            groups.check(linear, "from_float")
+            return layer:set_ints(groups.round(linear.weight, layer.bits, layer.group_size, layer.symmetric))
         end)
 end

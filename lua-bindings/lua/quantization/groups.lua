@@ -17,7 +17,7 @@ function groups.fit(bits, features, size)
     local step = bits == 6 and 16 or 32
     size = size or rounded_up(features, step)
     if size % step ~= 0 then
-        fail("group_size: a multiple of %d expected for %d bits, got %d", step, bits, size)
+        fail("WeightOnlyLinear: group_size: a multiple of %d expected for %d bits, got %d", step, bits, size)
     end
     return size
 end
@@ -36,6 +36,13 @@ end
 
 -- ---- floats to integers ----
 
+--- check(linear, who): a weight that has scales, or an error that begins with `who`.
+function groups.check(linear, who)
+    if not linear.weight:isfinite():all():item() then
+        fail("%s: the weight has NaN or infinity in it: there is no scale for it", who)
+    end
+end
+
 --- round_to(x, scale, zero, bits): x / scale + zero rounded, as floats that are integers of so many bits. zero: nil for the middle.
 function groups.round_to(x, scale, zero, bits)
     return ((x / scale):round() + (zero or 1 << (bits - 1))):clamp(0, (1 << bits) - 1)
@@ -49,15 +56,12 @@ local function parameters(low, high, bits, symmetric)
     return scale, not symmetric and (-low / scale):round():clamp(0, most) or nil
 end
 
---- choose(weight, bits, size, symmetric): the scale and the zero point (nil where symmetric) of every group of a matrix of float32.
+--- choose(weight, bits, size, symmetric): the scale and the zero point (nil where symmetric) of every group of a matrix of finite float32.
 --- Of fewer than 8 bits, those of the narrower range, from 1 down to 0.7 of the whole, that leave the smallest squared error.
 function groups.choose(weight, bits, size, symmetric)
     local rows, columns = weight.shape[1], weight.shape[2]
     local wide = widened(weight, rows, rounded_up(columns, size)):view(rows, -1, size)
     local low, high = wide:amin(3):clamp(nil, 0), wide:amax(3):clamp(0)
-    if not ((high - low):isfinite():all():item()) then
-        fail("the weight has NaN or infinity in it: there is no scale for it")
-    end
     local scale, zero = parameters(low, high, bits, symmetric)
     local function squares(s, z)
         s, z = s:unsqueeze(3), z and z:unsqueeze(3)

@@ -1,7 +1,6 @@
 -- quantization/weights.lua: quantize_weights: linear layers whose weights alone have few bits.
 local tide = ...
-local fail = tide._fail
-local tree = tide._require "quantization.folding"
+local tree, groups = tide._require "quantization.folding", tide._require "quantization.groups"
 
 return function(quantization)
     local nn = tide.nn
@@ -23,11 +22,8 @@ return function(quantization)
             tree.each(copy, { nn.Linear }, function(parent, children, k)
                 local layer = parent[children[k]]
                 if not filter or filter(layer, names[layer]) then
-                    local ok, small = pcall(replaced, layer)
-                    if not ok then
-                        fail("quantize_weights: layer '%s': %s", names[layer], (string.gsub(small, "^[%w_]+: ", "")))
-                    end
-                    parent[children[k]] = small
+                    groups.check(layer, string.format("quantize_weights: layer '%s'", names[layer]))
+                    parent[children[k]] = replaced(layer)
                 end
             end)
             return copy
