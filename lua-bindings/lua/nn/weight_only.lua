@@ -14,11 +14,31 @@ local function put(self, weight, scales, mins)
     return self
 end
 
+local function multiply(self, x)
+    local dtype = x.dtype
+    local y = tide._grouped_linear(dtype == tide.float32 and x or x:float(), self.weight, self.scales, self.mins, self.bias,
+        self.out_features, self.bits, self.group_size)
+    return dtype == tide.float32 and y or y:to(dtype)
+end
+
+-- The same for an x that requires a gradient, which is that of the weight's floats: what is trained stands in front.
+local Product
+local function recorded(x, layer)
+    Product = Product or tide.autograd.Function("WeightOnlyLinear", {
+        forward = function(ctx, given, of)
+            ctx.layer = of
+            return multiply(of, given)
+        end,
+        backward = function(ctx, g) return g:matmul(ctx.layer:dequantize():to(g.dtype)) end,
+    })
+    return Product(x, layer)
+end
+
 return function(quantized)
     layers.layer(quantized, "WeightOnlyLinear(int(1..) in_features, int(1..) out_features, bool bias=true, " .. OPTIONS .. ")",
         "y = x W^T + b of floats and a weight of few bits, which stay as they are: x is rounded to 8 bits in blocks of 32. group_size: "
         .. "elements of a row that share a scale, a multiple of 32 (16 of int6); as if nothing is said the whole row of int8 and 32 "
-        .. "of others. symmetric: no zero points; as if nothing is said of int8 alone. The same bits on every processor. No gradient.",
+        .. "of others. symmetric: no zero points; as if nothing is said of int8 alone. The same bits on every processor. A gradient goes to x, as of the weight's floats, and to no weight.",
         "x (..., in_features) -> (..., out_features)", {
         derive = function(self)
             local bits, has_bias = BITS[self.dtype], layers.take_bias(self)
@@ -39,10 +59,7 @@ return function(quantized)
             end
         end,
         forward = function(self, x)
-            local dtype = x.dtype
-            local y = tide._grouped_linear(dtype == tide.float32 and x or x:float(), self.weight, self.scales, self.mins, self.bias,
-                self.out_features, self.bits, self.group_size)
-            return dtype == tide.float32 and y or y:to(dtype)
+            return x.requires_grad and tide.is_grad_enabled() and recorded(x, self) or multiply(self, x)
         end,
         -- set_ints(ints, scales, mins): the weight as integers (quantization/groups.lua); returns the layer.
         set_ints = function(self, ints, scales, mins)

@@ -79,6 +79,16 @@ t.test("halves_go_in_and_out", function()
     end
 end)
 
+t.test("gradients_go_through_to_what_stands_in_front", function()
+    local small = Q.quantize_weights(model(), { dtype = "int4" })[1]
+    local x, g = tide.randn(3, 5, 64, { requires_grad = true }), tide.randn(3, 5, 50)
+    local y = small(x)
+    t.is_true(tide.equal(y:detach(), tide.no_grad(small, x)), "the same with and without")
+    y:backward(g)
+    t.is_true(far(x.grad, g:matmul(small:dequantize())) < 1e-6)
+    t.is_true(not tide.no_grad(small, x).requires_grad)
+end)
+
 t.test("what_cannot_be_is_refused", function()
     local linear = nn.Linear(8, 4)
     refused("group_size: a multiple of 32 expected for 8 bits, got 20", Q.quantize_weights, linear, { group_size = 20 })
