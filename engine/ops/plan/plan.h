@@ -632,6 +632,49 @@ typedef struct td_quantized_linear_plan {
     td_requantization to;
 } td_quantized_linear_plan;
 
+/* out (float32, rows by columns) = x (float32, rows by depth) times weights of `bits` bits, plus
+ * bias (float32, by column; NULL: none). Weights stand in groups of `group` along the depth, and
+ * stand for scale[g] * (u - offset) - min[g]; offset is 2^(bits - 1) where there are no mins
+ * (NULL), 0 where there are. Each row of x is rounded in blocks of 32 to int8:
+ *   scale of x = the block's largest magnitude / 127;  q = rint(x * (1 / scale of x))
+ * A block whose scale of x is not a normal number is 0, and one that holds NaN or an infinity makes
+ * the row's results NaN. With sums of integers exact, all else is float32 in the order of the
+ * depth, from 0, without fused steps: s[g] = the sum over steps in g of scale of x * sum(q * (u -
+ * offset)) t[g] = the sum over steps in g of scale of x * sum(q) out  = (the sum over g of scale[g]
+ * * s[g], then - min[g] * t[g]) + bias A step is 32 elements, 16 of 6 bits.
+ *
+ * Weights (uint8) lie in panels of 16 columns, which are rows of 64 bytes; the depth is filled up
+ * to `groups` whole groups. Four neighbours along the depth of 16 columns, column by column, are a
+ * quad. Of 8 bits, a row is a quad. Of 4, a row is two: the first in the low halves of its bytes.
+ * Of 6, three rows are four quads: the low four bits as if there were four, and in the third row
+ * two bits of each, the first's lowest. Scales and mins (float32) are (panels, groups, 16). */
+typedef struct td_grouped_linear_plan {
+    TD_PLAN_HEAD(6, *out, *x, *weight, *scales, *mins, *bias);
+    int64_t rows, columns, depth, groups, group;
+    int bits;
+} td_grouped_linear_plan;
+
+/* Each row of x (float32, row-major, finite) as bytes of out (uint8), the rows of which are
+ * PyTorch's (embedding_bag_byte_prepack, embedding_bag_4bit_prepack): integers u from 0 on, of 4
+ * bits two to a byte, the first in its low half, then a scale and an offset, of 8 bits in float32
+ * and of 4 in float16. They stand for scale * u + offset. */
+typedef struct td_pack_rows_plan {
+    TD_PLAN_HEAD(2, *out, *x);
+    int bits; /* 4 or 8 */
+} td_pack_rows_plan;
+
+/* out[b] (float32) = the sum, in order, over places k from starts[b] (int64) to starts[b + 1], the
+ * last to the end of index, of row index[k] (int64) of such a table: u * (scale * w[k]) + offset *
+ * w[k], w (float32) being 1 where there is none (NULL). Indices that are `padding` are left out;
+ * `mean` divides by how many there are. starts NULL: bags of `length` places each. EINDEX for a
+ * row that is not there, EVALUE for starts that fall or leave the index. */
+typedef struct td_add_rows_plan {
+    TD_PLAN_HEAD(5, *out, *table, *index, *starts, *weights);
+    int64_t padding, length; /* padding: -1 for none */
+    int bits;
+    bool mean;
+} td_add_rows_plan;
+
 /* out (uint8) = convolution of x (uint8) with packed weights, plus bias (float32, by output
  * channel; NULL: none), rounded as a linear product is, and plus residual (uint8, of out's shape;
  * NULL: none) before the rounding:

@@ -1,6 +1,6 @@
 -- files/formats.lua: which format a file has. A format is a module files/NAME.lua: `name` for messages, `match(head, path)`
 -- with the file's first bytes (none of a folder, a pipe, a device: these can't be read twice), `load(path, options)` with
--- the options of tide.load, `folder(path)` where a folder may be one, and `dtype` where it has that option. What the bytes say goes before the name's
+-- the options of tide.load, `folder(path)` where a folder may be one, and `dtype`, `packed` where it has those options. What the bytes say goes before the name's
 -- ending, which decides for formats without a signature alone.
 local tide = ...
 local formats = {}

@@ -2,7 +2,8 @@
 -- (engine/io/blocks.h). The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Here headers are read and
 -- written; every count and every place is checked against the file's length before it is used.
 local tide = ...
-local gguf = { name = ".gguf", dtype = true }
+local blocks = tide._require "files.ggml_blocks"
+local gguf = { name = ".gguf", dtype = true, packed = true }
 
 local MAX_DEPTH <const>, MAX_DIMS <const>, ALIGNMENT <const>, MOST_TEXT <const> = 8, 16, 32, 1 << 26
 local STRING <const>, ARRAY <const>, BOOL <const> = 8, 9, 7
@@ -180,6 +181,11 @@ local function load_tensor(file, at, entry, options)
     local dtype = dtypes[entry.number]
     if dtype then
         return file:tensor(at, tide[dtype], entry.sizes)
+    end
+    local kind, elements, bytes = tide._block_type(entry.number)
+    local rows, columns = entry.sizes[1], entry.sizes[2]
+    if options.packed and #entry.sizes == 2 and rows > 0 and columns > 0 and columns % elements == 0 and blocks.has(kind) then
+        return blocks.linear(kind, file:tensor(at, tide.uint8, { rows, columns // elements, bytes }), columns)
     end
     local x, why = tide._blocks_read(file, at, entry.number, entry.sizes)
     return x and options.dtype and x:to(options.dtype) or x, why

@@ -440,6 +440,8 @@ return function(nn)
     for n = 1, 3 do
         conv(quantized, nn, n)
     end
+    tide._require("nn.weight_only")(quantized)
+    tide._require("nn.quantized_tables")(quantized)
     between(quantized)
     functions(quantized)
     tide._require("nn.quantized_recurrent")(dynamic, set_weight)

@@ -9,32 +9,46 @@ local is_a, each, has_relu, take_next = tree.is_a, tree.each, tree.has_relu, tre
 return function(quantization)
     local nn, declare = tide.nn, tide._function
 
+    -- What quantize_dynamic makes of a layer of each class.
+    local DYNAMIC = {
+        [nn.Linear] = nn.quantized.dynamic.Linear.from_float,
+        [nn.Embedding] = function(table) return nn.quantized.Embedding.from_float(table) end,
+        [nn.EmbeddingBag] = function(table) return nn.quantized.EmbeddingBag.from_float(table) end,
+    }
+    for _, name in ipairs { "LSTM", "GRU", "RNN" } do
+        DYNAMIC[nn[name]] = function(layer) return nn.quantized.dynamic[name].from_float(layer) end
+    end
+    local USUAL <const> = { nn.Linear, nn.LSTM, nn.GRU, nn.RNN }
+
     quantization.quantize_dynamic = declare("quantize_dynamic(Module model, list? types=nil, *, any? qconfig=nil) -> Module",
         "A copy of the model whose linear layers have int8 weights and quantize what they are given by its own range; a ReLU "
-        .. "behind one in a Sequential becomes part of it. types: the classes to replace, {tide.nn.Linear} as if nothing is said. qconfig: a QConfigMapping or what is short for one "
+        .. "behind one in a Sequential becomes part of it. types: the classes to replace, of tide.nn.Linear, LSTM, GRU and RNN (all four as if "
+        .. "nothing is said), Embedding and EmbeddingBag, whose rows become bytes. qconfig: a QConfigMapping or what is short for one "
         .. "(?tide.quantization.QConfigMapping), by which layers stay in floats or are replaced in another way.",
         function(model, types, qconfig)
-            for _, class in ipairs(types or {}) do
-                if class ~= nn.Linear then
-                    fail("quantize_dynamic: types: tide.nn.Linear alone is replaced, got %s", tide._describe(class))
+            types = types or USUAL
+            for _, class in ipairs(types) do
+                if not DYNAMIC[class] then
+                    fail("quantize_dynamic: types: of tide.nn Linear, LSTM, GRU, RNN, Embedding and EmbeddingBag are replaced, got %s",
+                        tide._describe(class))
                 end
             end
             local copy = model:clone()
             local found = qconfig and configs.lookup("quantize_dynamic", qconfig, copy)
-            local root = is_a(copy, nn.Linear) and nn.Sequential(copy) or copy
-            for _ = 1, types and #types == 0 and 0 or 1 do
-                each(root, { nn.Linear }, function(parent, names, k)
-                    local relu, config = has_relu(parent, names, k), found and found[parent[names[k]]]
-                    if found and not (config and not config.replace) then
-                        parent[names[k]] = config and config.replace(parent[names[k]]) or parent[names[k]]
-                        return
-                    end
-                    parent[names[k]] = nn.quantized.dynamic.Linear.from_float(parent[names[k]], relu)
-                    if relu then
-                        take_next(parent, names, k)
-                    end
-                end)
-            end
+            local root = tree.is_one_of(copy, types) and nn.Sequential(copy) or copy
+            each(root, types, function(parent, names, k)
+                local layer = parent[names[k]]
+                local config = found and found[layer]
+                if found and not (config and not config.replace) then
+                    parent[names[k]] = config and config.replace(layer) or layer
+                    return
+                end
+                local relu = is_a(layer, nn.Linear) and has_relu(parent, names, k)
+                parent[names[k]] = DYNAMIC[getmetatable(layer)](layer, relu)
+                if relu then
+                    take_next(parent, names, k)
+                end
+            end)
             return root == copy and copy or root[1]
         end)
 

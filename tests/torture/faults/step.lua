@@ -92,6 +92,11 @@ function works.quantized()
         made = tide._quantized_add(made, tide._quantized_mul(images, images, 0.1, 80), 0.1, 90, true)
         total = total + tide.avg_pool2d(tide.max_pool2d(made, 2), 2):relu():mean{3, 4}:dequantize():sum():item()
     end
+    for _, dtype in ipairs {"int8", "int4", "int6"} do
+        total = total + tide.quantization.quantize_weights(tide.nn.Linear(18, 20), {dtype = dtype})(x):sum():item()
+    end
+    local bag = tide.nn.quantized.EmbeddingBag.from_float(tide.nn.EmbeddingBag(6, 4))
+    total = total + bag(tide.tensor {1, 6, 6}, tide.tensor {1, 3}):sum():item()
     return total + copy:dequantize():sum():item() + z:sum():item() + rows:t()[3]:int_repr():sum():item()
         + (tide.equal(q, copy[{{1, 5}}]) and 1 or 0)
 end
