@@ -66,13 +66,14 @@ static void start(td_work *work) {
     *end = work;
 }
 
-/* Look at all that is under way; has anything arrived? */
+/* Look at all that is under way; has anything come on? */
 static bool look(void) {
     bool any = false;
     for (td_work **at = &driver.under_way; *at;) {
         td_work *work = *at;
         td_progress progress = driver.transport->test(work->token, work->why);
-        if (progress == TD_PENDING) {
+        if (progress == TD_PENDING || progress == TD_MOVING) {
+            any |= progress == TD_MOVING;
             at = &work->next;
             continue;
         }

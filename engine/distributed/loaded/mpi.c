@@ -7,6 +7,8 @@
  */
 #include "engine/distributed/transport.h"
 
+#include "engine/distributed/loaded/all_reduce.h"
+
 #include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -16,12 +18,19 @@
 /* Elements that one call of MPI takes: its counts are ints. What can be cut is cut. */
 enum { MOST = 1 << 30 };
 
-/* Bytes of a piece of a reduction. MPI's calls make copies of what they reduce, which so fit into a
- * cache (README.md has what was measured). All are begun at once, since calls must come in the same
- * order on all ranks. */
+/* Bytes of a piece of a reduction by MPI's own call, which makes copies of what it reduces: so they
+ * fit into a cache. All are begun at once, since calls must come in the same order on all ranks. */
 enum { PIECE = 1 << 20 };
 
+/* Ranks, and what is begun among them. */
+typedef struct group {
+    MPI_Comm comm;
+    MPI_Comm exchanges; /* for messages of all_reduce.h alone; MPI_COMM_NULL: too many ranks */
+    unsigned begun;     /* of those, so far */
+} group;
+
 typedef struct token {
+    td_exchange *exchange; /* or NULL, and the requests */
     int n, room;
     MPI_Request *requests;
     int *counts; /* of the forms that take a count for each rank; they must outlive the call */
@@ -43,8 +52,10 @@ static bool no_memory(char why[TD_WHY]) {
     return false;
 }
 
-static MPI_Comm communicator(void *group) {
-    return group ? *(MPI_Comm *)group : MPI_COMM_WORLD;
+static group all; /* ranks of the job */
+
+static group *group_of(void *of) {
+    return of ? of : &all;
 }
 
 /* ---- dtypes and operations ---- */
@@ -145,6 +156,17 @@ static MPI_Op op_of(td_across op, td_dtype dtype) {
 
 /* ---- entering and leaving ---- */
 
+/* Waits for the group's other ranks. */
+static int init_group(group *g, MPI_Comm comm) {
+    int n = 0, code = 0;
+    *g = (group){.comm = comm, .exchanges = MPI_COMM_NULL};
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm_size(comm, &n);
+    if (n <= TD_EXCHANGE_RANKS)
+        code = MPI_Comm_dup(comm, &g->exchanges);
+    return code;
+}
+
 static const char *version(void) {
     static char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int len = 0;
@@ -163,36 +185,39 @@ static bool open_job(const td_transport_host *h, int *rank, int *size, char why[
     if (!there && (code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given)))
         return fail(why, "MPI_Init_thread", code);
     entered = !there;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if ((code = init_group(&all, MPI_COMM_WORLD)))
+        return fail(why, "MPI_Comm_dup", code);
     MPI_Comm_rank(MPI_COMM_WORLD, rank);
     MPI_Comm_size(MPI_COMM_WORLD, size);
     return make_ops(why);
 }
 
-static bool make_group(int n, const int *ranks, int tag, void **group, char why[TD_WHY]) {
-    MPI_Group all, part;
-    MPI_Comm *comm = malloc(sizeof *comm);
-    if (!comm)
+static bool make_group(int n, const int *ranks, int tag, void **out, char why[TD_WHY]) {
+    MPI_Group everybody, part;
+    MPI_Comm comm;
+    group *g = malloc(sizeof *g);
+    if (!g)
         return no_memory(why);
-    MPI_Comm_group(MPI_COMM_WORLD, &all);
-    int code = MPI_Group_incl(all, n, ranks, &part);
+    MPI_Comm_group(MPI_COMM_WORLD, &everybody);
+    int code = MPI_Group_incl(everybody, n, ranks, &part);
     if (!code) {
-        code = MPI_Comm_create_group(MPI_COMM_WORLD, part, tag, comm);
+        code = MPI_Comm_create_group(MPI_COMM_WORLD, part, tag, &comm);
         MPI_Group_free(&part);
     }
-    MPI_Group_free(&all);
+    MPI_Group_free(&everybody);
+    if (!code)
+        code = init_group(g, comm);
     if (code) {
-        free(comm);
+        free(g);
         return fail(why, "MPI_Comm_create_group", code);
     }
-    MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
-    *group = comm;
+    *out = g;
     return true;
 }
 
-/* The communicator itself stays until the job is left: freeing it is a collective. */
-static void end_group(void *group) {
-    free(group);
+/* The communicators themselves stay until the job is left: freeing them is a collective. */
+static void end_group(void *of) {
+    free(of);
 }
 
 static void close_job(void) {
@@ -292,14 +317,34 @@ static int start_shares(const td_transfer *t, MPI_Comm comm, token *k, const int
     return code;
 }
 
-static bool start(void *group, const td_transfer *t, void **out, char why[TD_WHY]) {
-    MPI_Comm comm = communicator(group);
-    int n = 1;
+/* Transfers of a group begin in the same order on all ranks: their tags are the same, too. */
+static int start_exchange(group *g, const td_transfer *t, token *k) {
+    enum { TAGS = 1 << 14 }; /* pairs of them; every MPI has 32767 tags at least */
+    const td_exchange_of of = {.comm = g->exchanges,
+                               .tag = (int)(g->begun++ % TAGS * 2),
+                               .type = type_of(t->dtype),
+                               .size = host->dtypes[t->dtype].size,
+                               .op = op_of(t->op, t->dtype),
+                               .send = t->send,
+                               .recv = t->recv,
+                               .count = t->count};
+    return td_exchange_start(&of, &k->exchange);
+}
+
+static bool start(void *of, const td_transfer *t, void **out, char why[TD_WHY]) {
+    group *g = group_of(of);
+    MPI_Comm comm = g->comm;
+    int n = 1, code;
     MPI_Comm_size(comm, &n);
     token *k = calloc(1, sizeof *k);
     *out = NULL;
     if (!k)
         return no_memory(why);
+    if (t->kind == TD_ALL_REDUCE && g->exchanges != MPI_COMM_NULL) {
+        code = start_exchange(g, t, k);
+        *out = k;
+        return !code || fail(why, "MPI", code);
+    }
     bool run = t->kind == TD_BROADCAST || t->kind == TD_ALL_REDUCE || t->kind == TD_SEND ||
                t->kind == TD_RECV;
     k->room = run ? (int)(t->count / piece_of(t)) + 1 : 1;
@@ -309,7 +354,6 @@ static bool start(void *group, const td_transfer *t, void **out, char why[TD_WHY
         free_token(k);
         return no_memory(why);
     }
-    int code;
     if (run) {
         code = start_run(t, comm, k);
     } else {
@@ -329,8 +373,24 @@ static bool start(void *group, const td_transfer *t, void **out, char why[TD_WHY
     return true;
 }
 
+static td_progress test_exchange(token *k, char why[TD_WHY]) {
+    bool moved, done;
+    int code = td_exchange_test(k->exchange, &moved, &done);
+    if (code) {
+        fail(why, "MPI", code);
+        return TD_BROKEN; /* its requests may still be used: the token is left */
+    }
+    if (!done)
+        return moved ? TD_MOVING : TD_PENDING;
+    td_exchange_free(k->exchange);
+    free_token(k);
+    return TD_ARRIVED;
+}
+
 static td_progress test(void *of, char why[TD_WHY]) {
     token *k = of;
+    if (k->exchange)
+        return test_exchange(k, why);
     for (; k->n; k->n--) {
         int done = 0;
         int code = MPI_Test(&k->requests[k->n - 1], &done, MPI_STATUS_IGNORE);
