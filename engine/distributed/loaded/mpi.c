@@ -30,6 +30,7 @@ typedef struct group {
     MPI_Comm comm;
     MPI_Comm exchanges; /* for messages of exchanges alone; MPI_COMM_NULL: too many ranks */
     unsigned begun;     /* of those, so far */
+    struct group *next; /* in the order in which they were made */
 } group;
 
 typedef struct token {
@@ -184,6 +185,7 @@ static const char *version(void) {
 static bool open_job(const td_transport_host *h, int *rank, int *size, char why[TD_WHY]) {
     int given = 0, code, there = 0;
     host = h;
+    all = (group){.comm = MPI_COMM_WORLD, .exchanges = MPI_COMM_NULL};
     MPI_Initialized(&there);
     if (!there && (code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given)))
         return fail(why, "MPI_Init_thread", code);
@@ -214,18 +216,31 @@ static bool make_group(int n, const int *ranks, int tag, void **out, char why[TD
         free(g);
         return fail(why, "MPI_Comm_create_group", code);
     }
-    *out = g;
+    group *last = &all;
+    while (last->next)
+        last = last->next;
+    *out = last->next = g;
     return true;
 }
 
-/* The communicators themselves stay until the job is left: freeing them is a collective. */
+/* Freeing communicators is a collective: they stay until all ranks leave the job. */
 static void end_group(void *of) {
-    free(of);
+    (void)of;
 }
 
 static void close_job(void) {
     int left = 0;
     MPI_Finalized(&left);
+    for (group *g = &all, *next; g; g = next) {
+        next = g->next;
+        if (!left && g->exchanges != MPI_COMM_NULL)
+            MPI_Comm_free(&g->exchanges);
+        if (!left && g != &all)
+            MPI_Comm_free(&g->comm);
+        if (g != &all)
+            free(g);
+    }
+    all.next = NULL;
     if (entered && !left)
         MPI_Finalize();
 }
