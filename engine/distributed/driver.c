@@ -66,7 +66,7 @@ static void start(td_work *work) {
     *end = work;
 }
 
-/* Look at all that is under way; has anything arrived? */
+/* Look at all that is under way; has anything come on? */
 static bool look(void) {
     bool any = false;
     for (td_work **at = &driver.under_way; *at;) {
@@ -76,7 +76,8 @@ static bool look(void) {
             driver.transport->waits(work->token);
         }
         td_progress progress = driver.transport->test(work->token, work->why);
-        if (progress == TD_PENDING) {
+        if (progress == TD_PENDING || progress == TD_MOVING) {
+            any |= progress == TD_MOVING;
             at = &work->next;
             continue;
         }

@@ -1,6 +1,10 @@
 /* elements.c: loops over elements in a row, a function for each dtype and reduction. */
 #include "engine/distributed/elements.h"
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 static inline float load_f16(td_half h) {
     return td_half_to_float(h);
 }
@@ -87,6 +91,36 @@ static void reduce_bool_(td_across op, void *into, const void *from, int64_t n) 
     reduce_u8(op, into, from, n);
 }
 
+/* Sums of float16 eight at a time, where the processor converts them itself: the loop above takes
+ * ten times as long, and longer still for subnormal numbers, which small gradients are. The same
+ * bits. How many elements it took. */
+#ifdef __x86_64__
+__attribute__((target("avx2,f16c"))) static int64_t add_f16_in_eights(void *into, const void *from,
+                                                                      int64_t n) {
+    int64_t k = 0;
+    for (; k + 8 <= n; k += 8) {
+        __m128i *to = (__m128i *)((td_half *)into + k);
+        const __m128i *with = (const __m128i *)((const td_half *)from + k);
+        __m256 sum = _mm256_add_ps(_mm256_cvtph_ps(_mm_loadu_si128(to)),
+                                   _mm256_cvtph_ps(_mm_loadu_si128(with)));
+        _mm_storeu_si128(to, _mm256_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT));
+    }
+    return k;
+}
+
+/* Whatever has AVX2 converts; clang 14 can't be asked for f16c itself. */
+static int64_t add_f16(void *into, const void *from, int64_t n) {
+    return __builtin_cpu_supports("avx2") ? add_f16_in_eights(into, from, n) : 0;
+}
+#else
+static int64_t add_f16(void *into, const void *from, int64_t n) {
+    (void)into;
+    (void)from;
+    (void)n;
+    return 0;
+}
+#endif
+
 void td_elements_reduce(td_across op, td_dtype dtype, void *into, const void *from, int64_t n) {
     typedef void (*reduce)(td_across, void *, const void *, int64_t);
     static const reduce loops[TD_DTYPE_COUNT] = {
@@ -94,7 +128,9 @@ void td_elements_reduce(td_across op, td_dtype dtype, void *into, const void *fr
         TD_DTYPE_TABLE(LOOP)
 #undef LOOP
     };
-    loops[dtype](op, into, from, n);
+    int64_t done = dtype == TD_F16 && op == TD_ACROSS_SUM ? add_f16(into, from, n) : 0;
+    size_t bytes = (size_t)done * td_dtypes[dtype].size;
+    loops[dtype](op, (char *)into + bytes, (const char *)from + bytes, n - done);
 }
 
 #define DIVIDE(T, load, store)                                                                     \

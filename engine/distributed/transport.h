@@ -75,7 +75,9 @@ typedef struct td_transport_host {
     const td_dtype_info *dtypes;
 } td_transport_host;
 
-typedef enum td_progress { TD_PENDING, TD_ARRIVED, TD_BROKEN } td_progress;
+/* TD_MOVING is TD_PENDING of a transfer that came on since it was last asked for, and may again at
+ * once. */
+typedef enum td_progress { TD_PENDING, TD_MOVING, TD_ARRIVED, TD_BROKEN } td_progress;
 
 typedef struct td_transport {
     const char *name;             /* "mpi" */

@@ -73,6 +73,7 @@ local function post(group, kind, options, send, recv, finish)
         options.send_counts, options.recv_counts, label)
     return setmetatable({ handle = handle, finish = finish }, Work)
 end
+distributed._post = post
 
 local function give(work, async)
     if async then
@@ -404,8 +405,11 @@ distributed.recv_object = declare("recv_object(int(0..) src, *, int(0..32767) ta
 
 distributed.DistributedDataParallel = declare("DistributedDataParallel(any module, table? options=nil) -> Module",
     "A module that trains on all ranks' inputs as one: parameters and buffers are rank 0's at first, gradients are averaged while backward "
-        .. "runs, in buckets; they may lie on several devices. options: group (or process_group), bucket_cap_mb (25), first_bucket_mb (1), find_unused_parameters, static_graph, "
-        .. "broadcast_buffers (true), hook ('fp16', 'bf16', tide.distributed.powersgd{} or a function of a bucket that returns one that finishes). "
+        .. "runs, in buckets; they may lie on several devices. options: group (or process_group), bucket_cap_mb (25), first_bucket_mb (1), "
+        .. "find_unused_parameters, static_graph, "
+        .. "broadcast_buffers (true), hook ('fp16', 'bf16', tide.distributed.powersgd{}, topk{} or a function of a bucket that returns one that "
+        .. "finishes), deterministic (how many micro-batches a step has: results are the same bits for every "
+        .. "number of ranks, see micro_batches; after tide.use_deterministic_algorithms(true)). "
         .. "ddp:no_sync(fn) leaves gradients to add up, ddp:join(fn) takes inputs of different numbers.",
     function(module, options) return tide._require "distributed.data_parallel"(module, options) end)
 
@@ -413,6 +417,17 @@ distributed.powersgd = declare("powersgd(*, int(1..) rank=1, int(0..) start=1000
     "A hook for DistributedDataParallel that sends two thin factors in place of a gradient that is a matrix, where that halves its bytes at "
         .. "least, with error feedback and warm start (Vogels et al. 2019). The first `start` steps send all.",
     function(rank, start) return tide._require "distributed.hooks".powersgd(rank, start) end)
+
+distributed.topk = declare("topk(*, number ratio=0.01, int(0..) start=0) -> function",
+    "A hook for DistributedDataParallel that sends, of each bucket of gradients, the share `ratio` of elements that are largest by magnitude, "
+        .. "with their places, in place of all; what it leaves out is added to the next step's gradients (error feedback, Stich et al. 2018). Each "
+        .. "rank gets size * ratio * 8 bytes an element of float32. The first `start` steps send all.",
+    function(ratio, start)
+        if not (ratio > 0 and ratio <= 1) then
+            fail("topk: option ratio: a number above 0 and up to 1 expected, got %s", tostring(ratio))
+        end
+        return tide._require "distributed.hooks".topk(ratio, start)
+    end)
 
 -- ---- checkpoints ----
 

@@ -23,9 +23,12 @@ enum { ADDRESS = 160, FAILED = 127 };
 
 static volatile sig_atomic_t child;
 
+/* A process that is stopped takes no signal before it goes on. */
 static void pass_on(int signal) {
-    if (child > 0)
+    if (child > 0) {
         kill((pid_t)child, signal);
+        kill((pid_t)child, SIGCONT);
+    }
 }
 
 static void pass_signals_on(void) {

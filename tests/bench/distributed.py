@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""all_reduce beside PyTorch's gloo on this machine: tests/bench/distributed.py BUILD [RANKS]
+"""all_reduce and a step of DistributedDataParallel beside PyTorch's on gloo, on this machine: tests/bench/distributed.py BUILD [RANKS]
 
 Prints a JSON object a line, Tide's under each MPI, PyTorch's where the interpreter has it, by turns, and the load of the machine.
 """
@@ -13,6 +13,39 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = [("4 KB", 1024, 200), ("1 MB", 262144, 40), ("26 MB", 6815744, 12)]
+
+
+def report(rank, size, name, took):
+    import torch
+    if rank == 0:
+        q = statistics.quantiles(took, n=4)
+        print(json.dumps({"case": f"{name}, {size} ranks", "median_s": statistics.median(took), "iqr_s": q[2] - q[0],
+                          "note": f"PyTorch {torch.__version__}: gloo"}), flush=True)
+
+
+def ddp_steps(rank, size):
+    """The network and the batch of distributed.lua."""
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    x, y = torch.randn(64, 1024), torch.randint(0, 1023, (64,))
+    for name, mb, hook in (("overlapped", 4, None), ("not overlapped", 1000, None), ("fp16", 4, default_hooks.fp16_compress_hook),
+                           ("bf16", 4, default_hooks.bf16_compress_hook)):
+        net = nn.Sequential(nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024))
+        net = nn.parallel.DistributedDataParallel(net, bucket_cap_mb=mb)
+        if hook:
+            net.register_comm_hook(None, hook)
+        opt, took = torch.optim.SGD(net.parameters(), lr=0.01), []
+        for k in range(25):
+            dist.barrier()
+            began = time.perf_counter()
+            opt.zero_grad()
+            nn.functional.cross_entropy(net(x), y).backward()
+            opt.step()
+            if k >= 5:
+                took.append(time.perf_counter() - began)
+        report(rank, size, f"DDP step, {name}", took)
 
 
 def gloo(rank, size, port):
@@ -29,10 +62,8 @@ def gloo(rank, size, port):
             dist.all_reduce(x)
             if k >= 3:
                 took.append(time.perf_counter() - began)
-        if rank == 0:
-            q = statistics.quantiles(took, n=4)
-            print(json.dumps({"case": f"all_reduce {name}, {size} ranks", "median_s": statistics.median(took),
-                              "iqr_s": q[2] - q[0], "note": f"PyTorch {torch.__version__}: gloo"}), flush=True)
+        report(rank, size, f"all_reduce {name}", took)
+    ddp_steps(rank, size)
     dist.destroy_process_group()
 
 

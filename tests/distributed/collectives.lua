@@ -61,6 +61,21 @@ same(dist.all_reduce(x), { 3 * 0 + size * (size - 1) / 2, size * (size - 1) / 2,
 local large = tide.full({ 300001 }, rank + 1.0)
 assert(dist.all_reduce(large):eq(size * (size + 1) / 2):all():item(), "large")
 
+-- A result's bits depend neither on the size of the message nor on the place in it: they are those of a sum in the order of ranks.
+for _, dtype in ipairs { tide.float32, tide.float16, tide.float64 } do
+    local function mine(r) return tide.randn(1009, { generator = tide.Generator(70 + r) }):to(dtype) end
+    local expected = over_ranks(function(a, b) return a + b end, mine)
+    for _, copies in ipairs { 1, 30, 2000 } do
+        local sums = dist.all_reduce(mine(rank):unsqueeze(1):expand(copies, 1009):contiguous())
+        assert(sums:eq(expected):all():item(), string.format("%d copies of %s", copies, tostring(dtype)))
+    end
+    local signs = dist.all_reduce(tide.tensor({ rank % 2 == 0 and 0.0 or -0.0 }, { dtype = dtype }), "max")
+    local bits = string.pack("<d", signs:item())
+    for _, theirs in ipairs(dist.all_gather_object(bits)) do
+        assert(theirs == bits, "ranks have zeros of different signs")
+    end
+end
+
 for src = 0, size - 1 do
     local y = tide.tensor(rank == src and { 1, src, 3 } or { 0, 0, 0 }, { dtype = tide.int32 })
     same(dist.broadcast(y, src), { 1, src, 3 }, "broadcast")

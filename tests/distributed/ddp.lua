@@ -112,6 +112,40 @@ close({ sum / 150 }, { total }, 0.25, "powersgd's error feedback")
 local _, powered = together(sgd, { hook = dist.powersgd { start = 2 } })
 assert(powered[STEPS] < powered[1], "powersgd trains")
 
+-- The largest elements alone: all of them are the mean; of a tenth what is left out comes later.
+local mean, scale = tide.linspace(-1, 1, 600), (size + 1) / 2
+hook = dist.topk { ratio = 1 }
+row:copy_(mean * (rank + 1))
+hook(power)()
+close({ row }, { mean * scale }, 1e-6, "topk of all")
+hook, sum = dist.topk { ratio = 0.1, start = 1 }, tide.zeros(600)
+for k = 1, 200 do
+    row:copy_(mean * (rank + 1))
+    hook(power)()
+    assert(k == 1 or row:ne(0):sum():item() <= 60 * size, "topk sends a tenth")
+    sum:add_(row)
+end
+close({ sum / 200 }, { mean * scale }, 0.1, "topk's error feedback")
+local _, sparse = together(sgd, { hook = dist.topk { ratio = 0.2, start = 1 }, bucket_cap_mb = 0.001, first_bucket_mb = 0.001 })
+assert(sparse[STEPS] < sparse[1], "topk trains")
+
+-- Bytes that the last step's buckets take, by hook.
+local function bytes_of(options)
+    local profile
+    together(sgd, options, function(ddp, opt, x, y)
+        profile = tide.profiler.profile(function() F.cross_entropy(ddp(x), y):backward() end)
+        opt:step()
+    end)
+    local bytes = 0
+    for _, e in ipairs(profile:events()) do
+        bytes = bytes + (e.kind == "collective" and e.name:find "bucket" and e.bytes or 0)
+    end
+    return bytes
+end
+local elements = 12 * 40 + 40 + 40 * 30 + 30 + 30 * 3 + 3
+assert(bytes_of {} == 4 * elements and bytes_of { hook = "fp16" } == 2 * elements)
+assert(bytes_of { hook = dist.topk { ratio = 0.01 } } == 2 * 4 * math.ceil(elements / 100) * size, "topk: values and places of all ranks")
+
 -- Accumulation: halves of the share, the first without exchange.
 local net = together(sgd, {}, function(ddp, opt, x, y)
     ddp:no_sync(function() (F.cross_entropy(ddp(x[{ { 1, 2 } }]), y[{ { 1, 2 } }]) / 2):backward() end)
@@ -156,6 +190,42 @@ end
 local whole = F.cross_entropy(two.module(xs[3]), ys[3])
 local expected = tide.autograd.grad(whole, { two.module.used.weight })[1]
 close({ two.module.used.weight.grad }, { expected }, 1e-5, "find_unused_parameters")
+
+-- Deterministic mode (deterministic.lua trains in it): the mean over micro-batches, of buckets with fewer elements than ranks as well;
+-- what takes no part has a gradient of zero.
+local function refused(text, fn, ...)
+    local fine, why = pcall(fn, ...)
+    assert(not fine and why:find(text, 1, true), why)
+end
+refused("tide.use_deterministic_algorithms(true) comes first", dist.DistributedDataParallel, Two(), { deterministic = size })
+tide.use_deterministic_algorithms(true)
+tide.manual_seed(3)
+two = dist.DistributedDataParallel(Two(), { deterministic = 2 * size, bucket_cap_mb = 1e-6, first_bucket_mb = 1e-6 })
+for step = 1, 2 do
+    for k in two:micro_batches() do
+        F.cross_entropy(two(xs[step]:narrow(1, 2 * k - 1, 2)), ys[step]:narrow(1, 2 * k - 1, 2)):backward()
+    end
+end
+whole = F.cross_entropy(two.module(xs[2]), ys[2])
+expected = tide.autograd.grad(whole, { two.module.used.weight })[1]
+close({ two.module.used.weight.grad, two.module.never.weight.grad }, { expected, tide.zeros(3, 12) }, 1e-6, "deterministic")
+refused("training belongs into a loop over ddp:micro_batches()", two, xs[1])
+refused("no_sync: not with option deterministic", two.no_sync, two)
+refused("join: not with option deterministic", two.join, two, print)
+refused("exclude each other", dist.DistributedDataParallel, Two(), { deterministic = size, hook = "fp16" })
+refused("one for each of " .. size .. " ranks at least, got 0", dist.DistributedDataParallel, Two(), { deterministic = 0 })
+refused("micro_batches: DistributedDataParallel(module, {deterministic = N}) expected", function() dist.DistributedDataParallel(Two()):micro_batches() end)
+if size == 1 then
+    refused("no backward in micro-batch 1", function() for _ in two:micro_batches() do two(xs[1]) end end)
+    refused("a second backward in one micro-batch", function()
+        for _ in two:micro_batches() do
+            two(xs[1]):sum():backward()
+            two.module.never(xs[1]):sum():backward()
+            two(xs[1]):sum():backward()
+        end
+    end)
+    refused("topk: option ratio: a number above 0 and up to 1", dist.topk, { ratio = 1.5 })
+end
 
 -- Buffers are rank 0's before each forward.
 local norm = dist.DistributedDataParallel(nn.Sequential(nn.Linear(12, 3), nn.BatchNorm1d(3)))

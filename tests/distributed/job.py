@@ -22,9 +22,9 @@ class Ended:
         self.code, self.text, self.seconds = code, text, seconds
 
 
-def run(mpi, n, script, *arguments, limit=150, environment=None):
-    """The script's job: exit code, all that was printed, seconds."""
-    command = [os.path.join(BUILD, "tide-run"), "--allow-root", "--mpi", mpi, "-n", str(n),
+def run(mpi, n, script, *arguments, limit=150, environment=None, enter=()):
+    """The script's job: exit code, all that was printed, seconds. enter: what the command line begins with."""
+    command = [*enter, os.path.join(BUILD, "tide-run"), "--allow-root", "--mpi", mpi, "-n", str(n),
                os.path.join(HERE, script), *map(str, arguments)]
     sanitizer = os.environ.get("ASAN_OPTIONS")
     if sanitizer and mpi == "openmpi":  # which never frees what its components hold

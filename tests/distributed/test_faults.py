@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -27,10 +28,11 @@ FAULTS = [
 ]
 
 
-def meet(mpi, fault):
+def meet(mpi, fault, enter=(), environment=None):
     """The job, and what its flight records hold: {rank: events}."""
     with tempfile.TemporaryDirectory() as folder:
-        done, flights = job.run(mpi, 3, "faults.lua", fault, TIMEOUT, environment={"TIDE_FLIGHT": folder}), {}
+        done, flights = job.run(mpi, 3, "faults.lua", fault, TIMEOUT, enter=enter,
+                                environment={**(environment or {}), "TIDE_FLIGHT": folder}), {}
         for name in os.listdir(folder):
             if not re.fullmatch(r"tide-flight-rank\d\.json", name):
                 continue  # the draft of a rank that mpirun killed meanwhile
@@ -57,6 +59,17 @@ class Faults(unittest.TestCase):
             for mpi, (name, reason, left), future in met:
                 with self.subTest(mpi=mpi, fault=name):
                     self.check(*future.result(), reason, left)
+
+    def test_a_stopped_process_ends_when_its_job_is_ended(self):
+        script = "local f = io.open('/proc/self/stat') local pid = f:read('n') print(pid) io.stdout:flush() os.execute('kill -STOP ' .. pid)"
+        with subprocess.Popen([os.path.join(job.BUILD, "tide-run"), "--supervise", os.environ["TIDE"], "-e", script],
+                              stdout=subprocess.PIPE, text=True) as supervisor:
+            pid, state = int(supervisor.stdout.readline()), ""
+            while state != "T":
+                with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                    state = file.read().rpartition(")")[2].split()[0]
+            supervisor.terminate()
+            self.assertEqual(supervisor.wait(timeout=30), 143)
 
     def test_a_job_without_a_fault_ends_well(self):
         for mpi in job.MPIS:

@@ -16,12 +16,25 @@
 /* Elements that one call of MPI takes: its counts are ints. What can be cut is cut. */
 enum { MOST = 1 << 30 };
 
-/* Bytes of a piece of a reduction. MPI's calls make copies of what they reduce, which so fit into a
- * cache (README.md has what was measured). All are begun at once, since calls must come in the same
- * order on all ranks. */
+/* Bytes of a piece of a reduction, which so fits into a cache together with what comes of it. */
 enum { PIECE = 1 << 20 };
 
+/* Reductions among so many ranks at most are messages from each to each (below); such pieces that
+ * are under way at once, and bytes up to which all goes to all. */
+enum { EXCHANGE_RANKS = 16, WINDOW = 4, SHORT = 1 << 14 };
+
+typedef struct exchange exchange;
+
+/* Ranks, and what is begun among them. */
+typedef struct group {
+    MPI_Comm comm;
+    MPI_Comm exchanges; /* for messages of exchanges alone; MPI_COMM_NULL: too many ranks */
+    unsigned begun;     /* of those, so far */
+    struct group *next; /* in the order in which they were made */
+} group;
+
 typedef struct token {
+    exchange *exchange; /* or NULL, and the requests */
     int n, room;
     MPI_Request *requests;
     int *counts; /* of the forms that take a count for each rank; they must outlive the call */
@@ -43,8 +56,10 @@ static bool no_memory(char why[TD_WHY]) {
     return false;
 }
 
-static MPI_Comm communicator(void *group) {
-    return group ? *(MPI_Comm *)group : MPI_COMM_WORLD;
+static group all; /* ranks of the job */
+
+static group *group_of(void *of) {
+    return of ? of : &all;
 }
 
 /* ---- dtypes and operations ---- */
@@ -145,6 +160,17 @@ static MPI_Op op_of(td_across op, td_dtype dtype) {
 
 /* ---- entering and leaving ---- */
 
+/* Waits for the group's other ranks. */
+static int init_group(group *g, MPI_Comm comm) {
+    int n = 0, code = 0;
+    *g = (group){.comm = comm, .exchanges = MPI_COMM_NULL};
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm_size(comm, &n);
+    if (n <= EXCHANGE_RANKS)
+        code = MPI_Comm_dup(comm, &g->exchanges);
+    return code;
+}
+
 static const char *version(void) {
     static char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int len = 0;
@@ -159,47 +185,263 @@ static const char *version(void) {
 static bool open_job(const td_transport_host *h, int *rank, int *size, char why[TD_WHY]) {
     int given = 0, code, there = 0;
     host = h;
+    all = (group){.comm = MPI_COMM_WORLD, .exchanges = MPI_COMM_NULL};
     MPI_Initialized(&there);
     if (!there && (code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given)))
         return fail(why, "MPI_Init_thread", code);
     entered = !there;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if ((code = init_group(&all, MPI_COMM_WORLD)))
+        return fail(why, "MPI_Comm_dup", code);
     MPI_Comm_rank(MPI_COMM_WORLD, rank);
     MPI_Comm_size(MPI_COMM_WORLD, size);
     return make_ops(why);
 }
 
-static bool make_group(int n, const int *ranks, int tag, void **group, char why[TD_WHY]) {
-    MPI_Group all, part;
-    MPI_Comm *comm = malloc(sizeof *comm);
-    if (!comm)
+static bool make_group(int n, const int *ranks, int tag, void **out, char why[TD_WHY]) {
+    MPI_Group everybody, part;
+    MPI_Comm comm;
+    group *g = malloc(sizeof *g);
+    if (!g)
         return no_memory(why);
-    MPI_Comm_group(MPI_COMM_WORLD, &all);
-    int code = MPI_Group_incl(all, n, ranks, &part);
+    MPI_Comm_group(MPI_COMM_WORLD, &everybody);
+    int code = MPI_Group_incl(everybody, n, ranks, &part);
     if (!code) {
-        code = MPI_Comm_create_group(MPI_COMM_WORLD, part, tag, comm);
+        code = MPI_Comm_create_group(MPI_COMM_WORLD, part, tag, &comm);
         MPI_Group_free(&part);
     }
-    MPI_Group_free(&all);
+    MPI_Group_free(&everybody);
+    if (!code)
+        code = init_group(g, comm);
     if (code) {
-        free(comm);
+        free(g);
         return fail(why, "MPI_Comm_create_group", code);
     }
-    MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
-    *group = comm;
+    group *last = &all;
+    while (last->next)
+        last = last->next;
+    *out = last->next = g;
     return true;
 }
 
-/* The communicator itself stays until the job is left: freeing it is a collective. */
-static void end_group(void *group) {
-    free(group);
+/* Freeing communicators is a collective: they stay until all ranks leave the job. */
+static void end_group(void *of) {
+    (void)of;
 }
 
 static void close_job(void) {
     int left = 0;
     MPI_Finalized(&left);
+    for (group *g = &all, *next; g; g = next) {
+        next = g->next;
+        if (!left && g->exchanges != MPI_COMM_NULL)
+            MPI_Comm_free(&g->exchanges);
+        if (!left && g != &all)
+            MPI_Comm_free(&g->comm);
+        if (g != &all)
+            free(g);
+    }
+    all.next = NULL;
     if (entered && !left)
         MPI_Finalize();
+}
+
+/* ---- reductions among few ranks: messages from each to each ----
+ *
+ * Of each piece every rank gets all ranks' elements of its share, reduces them and sends the result
+ * to all. What is short goes whole to all, which takes one message's time in place of two. Both
+ * ways reduce in the order of ranks with operands in the same places: the bits of a result depend
+ * neither on the size of the message, nor on where in it an element lies, nor on time. */
+
+/* What is reduced, and where. All ranks of `comm` begin their reductions in the same order. */
+typedef struct exchange_of {
+    MPI_Comm comm; /* on which nothing else sends these tags */
+    int tag;       /* this one and the next are taken */
+    MPI_Datatype type;
+    size_t size; /* bytes of an element */
+    MPI_Op op;
+    const void *send; /* may be recv */
+    void *recv;
+    int64_t count;
+} exchange_of;
+
+typedef struct piece {
+    int64_t at; /* first element */
+    int n;      /* elements */
+    bool reduced;
+    int left; /* requests that have not completed */
+    MPI_Request requests[2 * (EXCHANGE_RANKS - 1)];
+    char *theirs; /* the other ranks' elements of this rank's share, in the order of ranks */
+} piece;
+
+struct exchange {
+    exchange_of of;
+    int rank, ranks;
+    bool whole;                      /* every rank's share is all of it */
+    int most;                        /* elements of a piece */
+    int64_t opened, reduced, closed; /* pieces, from the first on */
+    int64_t pieces;
+    piece window[WINDOW];
+    char *room;
+};
+
+static int share_begin(const exchange *x, const piece *p, int rank) {
+    return x->whole ? 0 : (int)((int64_t)p->n * rank / x->ranks);
+}
+
+static int share_count(const exchange *x, const piece *p, int rank) {
+    return x->whole ? p->n : share_begin(x, p, rank + 1) - share_begin(x, p, rank);
+}
+
+static size_t share_offset(const exchange *x, const piece *p, int rank) {
+    return ((size_t)p->at + (size_t)share_begin(x, p, rank)) * x->of.size;
+}
+
+/* Where what another rank has for this rank's share lies. */
+static char *theirs(const exchange *x, const piece *p, int peer) {
+    size_t bytes = (size_t)share_count(x, p, x->rank) * x->of.size;
+    return p->theirs + (size_t)(peer < x->rank ? peer : peer - 1) * bytes;
+}
+
+/* Every rank's elements of each share to the rank that reduces it. */
+static int open_piece(exchange *x) {
+    const exchange_of *of = &x->of;
+    piece *p = &x->window[x->opened % WINDOW];
+    int code = 0, n = 0, mine;
+    p->at = x->opened * x->most;
+    p->n = (int)(of->count - p->at < x->most ? of->count - p->at : x->most);
+    p->reduced = false;
+    mine = share_count(x, p, x->rank);
+    for (int k = 1; k < x->ranks && !code; k++) {
+        int peer = (x->rank + k) % x->ranks;
+        code =
+            MPI_Irecv(theirs(x, p, peer), mine, of->type, peer, of->tag, of->comm, &p->requests[n]);
+        n += !code;
+    }
+    for (int k = 1; k < x->ranks && !code; k++) {
+        int peer = (x->rank + k) % x->ranks;
+        code = MPI_Isend((const char *)of->send + share_offset(x, p, peer), share_count(x, p, peer),
+                         of->type, peer, of->tag, of->comm, &p->requests[n]);
+        n += !code;
+    }
+    p->left = n;
+    x->opened++;
+    return code;
+}
+
+/* This rank's share, in the order of ranks; what came from rank 0, or is rank 0's own, holds the
+ * result so far. */
+static int reduce_share(exchange *x, piece *p) {
+    const exchange_of *of = &x->of;
+    size_t at = share_offset(x, p, x->rank);
+    int n = share_count(x, p, x->rank), code = 0;
+    const char *given = (const char *)of->send + at;
+    char *own = (char *)of->recv + at, *sum = x->rank == 0 ? own : theirs(x, p, 0);
+    if (x->rank == 0 && given != own)
+        memcpy(own, given, (size_t)n * of->size);
+    for (int peer = 1; peer < x->ranks && !code; peer++)
+        code = MPI_Reduce_local(peer == x->rank ? given : theirs(x, p, peer), sum, n, of->type,
+                                of->op);
+    if (x->rank != 0)
+        memcpy(own, sum, (size_t)n * of->size);
+    p->reduced = true;
+    x->reduced++;
+    return code;
+}
+
+/* The result of every share to all ranks. */
+static int share_result(exchange *x, piece *p) {
+    const exchange_of *of = &x->of;
+    int code = 0, n = 0, mine = share_count(x, p, x->rank);
+    for (int k = 1; k < x->ranks && !code; k++) {
+        int peer = (x->rank + k) % x->ranks;
+        code = MPI_Irecv((char *)of->recv + share_offset(x, p, peer), share_count(x, p, peer),
+                         of->type, peer, of->tag + 1, of->comm, &p->requests[n]);
+        n += !code;
+    }
+    for (int k = 1; k < x->ranks && !code; k++) {
+        int peer = (x->rank + k) % x->ranks;
+        code = MPI_Isend((const char *)of->recv + share_offset(x, p, x->rank), mine, of->type, peer,
+                         of->tag + 1, of->comm, &p->requests[n]);
+        n += !code;
+    }
+    p->left = n;
+    return code;
+}
+
+/* Messages of a pair match in the order in which they are begun: pieces are reduced and closed in
+ * theirs. */
+static int advance(exchange *x, int64_t number) {
+    piece *p = &x->window[number % WINDOW];
+    int code = 0, done = 0;
+    if (p->left) {
+        int indices[2 * (EXCHANGE_RANKS - 1)];
+        MPI_Status statuses[2 * (EXCHANGE_RANKS - 1)];
+        code = MPI_Testsome(2 * (x->ranks - 1), p->requests, &done, indices, statuses);
+        for (int k = 0; code == MPI_ERR_IN_STATUS && k < done; k++)
+            code = statuses[k].MPI_ERROR ? statuses[k].MPI_ERROR : code;
+        p->left -= code || done == MPI_UNDEFINED ? 0 : done;
+    }
+    if (!code && !p->left && !p->reduced && number == x->reduced) {
+        code = reduce_share(x, p);
+        if (!code && !x->whole)
+            code = share_result(x, p);
+    }
+    if (!code && !p->left && p->reduced && number == x->closed)
+        x->closed++;
+    return code;
+}
+
+/* MPI's code; the new exchange, or NULL, in *out. */
+static int start_pieces(const exchange_of *of, exchange **out) {
+    exchange *x = calloc(1, sizeof *x);
+    *out = NULL;
+    if (!x)
+        return MPI_ERR_NO_MEM;
+    x->of = *of;
+    MPI_Comm_rank(of->comm, &x->rank);
+    MPI_Comm_size(of->comm, &x->ranks);
+    x->whole = of->count * (int64_t)of->size <= SHORT;
+    x->most = (int)(PIECE / of->size);
+    x->pieces = (of->count + x->most - 1) / x->most;
+    /* All shares but one, of which the last may be an element longer than others. */
+    size_t bytes = x->whole ? (size_t)of->count * of->size * (size_t)(x->ranks - 1)
+                            : PIECE + of->size * (size_t)x->ranks;
+    int slots = x->pieces < WINDOW ? (int)x->pieces : WINDOW;
+    if (slots && !(x->room = malloc(bytes * (size_t)slots))) {
+        free(x);
+        return MPI_ERR_NO_MEM;
+    }
+    for (int k = 0; k < slots; k++)
+        x->window[k].theirs = x->room + bytes * (size_t)k;
+    *out = x;
+    int code = 0;
+    while (!code && x->opened < slots)
+        code = open_piece(x);
+    return code;
+}
+
+/* MPI's code. *moved: something of it has arrived since the last call. *done: all has; then it may
+ * be freed, and not before. */
+static int test_pieces(exchange *x, bool *moved, bool *done) {
+    int code = 0;
+    *moved = false;
+    for (int64_t number = x->closed; !code && number < x->opened; number++) {
+        const piece *p = &x->window[number % WINDOW];
+        int before = p->left;
+        bool reduced = p->reduced;
+        code = advance(x, number);
+        *moved |= p->left != before || p->reduced != reduced;
+    }
+    while (!code && x->opened < x->pieces && x->opened - x->closed < WINDOW)
+        code = open_piece(x);
+    *done = x->closed == x->pieces;
+    return code;
+}
+
+static void free_exchange(exchange *x) {
+    if (x)
+        free(x->room);
+    free(x);
 }
 
 /* ---- transfers ---- */
@@ -292,14 +534,34 @@ static int start_shares(const td_transfer *t, MPI_Comm comm, token *k, const int
     return code;
 }
 
-static bool start(void *group, const td_transfer *t, void **out, char why[TD_WHY]) {
-    MPI_Comm comm = communicator(group);
-    int n = 1;
+/* Transfers of a group begin in the same order on all ranks: their tags are the same, too. */
+static int start_exchange(group *g, const td_transfer *t, token *k) {
+    enum { TAGS = 1 << 14 }; /* pairs of them; every MPI has 32767 tags at least */
+    const exchange_of of = {.comm = g->exchanges,
+                            .tag = (int)(g->begun++ % TAGS * 2),
+                            .type = type_of(t->dtype),
+                            .size = host->dtypes[t->dtype].size,
+                            .op = op_of(t->op, t->dtype),
+                            .send = t->send,
+                            .recv = t->recv,
+                            .count = t->count};
+    return start_pieces(&of, &k->exchange);
+}
+
+static bool start(void *of, const td_transfer *t, void **out, char why[TD_WHY]) {
+    group *g = group_of(of);
+    MPI_Comm comm = g->comm;
+    int n = 1, code;
     MPI_Comm_size(comm, &n);
     token *k = calloc(1, sizeof *k);
     *out = NULL;
     if (!k)
         return no_memory(why);
+    if (t->kind == TD_ALL_REDUCE && g->exchanges != MPI_COMM_NULL) {
+        code = start_exchange(g, t, k);
+        *out = k;
+        return !code || fail(why, "MPI", code);
+    }
     bool run = t->kind == TD_BROADCAST || t->kind == TD_ALL_REDUCE || t->kind == TD_SEND ||
                t->kind == TD_RECV;
     k->room = run ? (int)(t->count / piece_of(t)) + 1 : 1;
@@ -309,7 +571,6 @@ static bool start(void *group, const td_transfer *t, void **out, char why[TD_WHY
         free_token(k);
         return no_memory(why);
     }
-    int code;
     if (run) {
         code = start_run(t, comm, k);
     } else {
@@ -329,8 +590,24 @@ static bool start(void *group, const td_transfer *t, void **out, char why[TD_WHY
     return true;
 }
 
+static td_progress test_exchange(token *k, char why[TD_WHY]) {
+    bool moved, done;
+    int code = test_pieces(k->exchange, &moved, &done);
+    if (code) {
+        fail(why, "MPI", code);
+        return TD_BROKEN; /* its requests may still be used: the token is left */
+    }
+    if (!done)
+        return moved ? TD_MOVING : TD_PENDING;
+    free_exchange(k->exchange);
+    free_token(k);
+    return TD_ARRIVED;
+}
+
 static td_progress test(void *of, char why[TD_WHY]) {
     token *k = of;
+    if (k->exchange)
+        return test_exchange(k, why);
     for (; k->n; k->n--) {
         int done = 0;
         int code = MPI_Test(&k->requests[k->n - 1], &done, MPI_STATUS_IGNORE);

@@ -141,12 +141,49 @@ function samplers.open(data)
             samplers.check("BatchSampler", sampler)
             return { sampler = sampler, batch_size = size, drop_last = drop_last }
         end)
-    data._classes.BatchSampler.set_epoch = declare("set_epoch(BatchSampler self, int epoch)", "Likewise of its sampler.", function(self, epoch)
-        local set_epoch = protocol.method(self.sampler, "set_epoch")
-        if set_epoch then
-            set_epoch(self.sampler, epoch)
-        end
-    end)
+    define("MicroBatchSampler(any sampler, int(1..) batch_size, *, int(1..) micro_batches, int(1..) num_replicas=1, int(0..) rank=0)",
+        "What DistributedDataParallel's micro_batches() trains on, as a batch_sampler: of a sampler, or a list, which is the same in all "
+            .. "num_replicas processes, every micro_batches lists of batch_size indices are a step; rank (from 0) gets its own of them. What does "
+            .. "not fill a step is left out.", {
+            len = function(self)
+                local n = protocol.length("MicroBatchSampler", self.sampler)
+                return n // (self.batch_size * self.micro_batches) * (self.behind - self.first)
+            end,
+            iter = function(self)
+                local next_batch, mine, at = data.BatchSampler(self.sampler, self.batch_size, true):iter(), {}, 0
+                return function()
+                    at = at + 1
+                    if at > #mine then
+                        mine, at = {}, 1
+                        for k = 1, self.micro_batches do
+                            local batch = next_batch()
+                            if not batch then
+                                return nil
+                            end
+                            mine[k - self.first] = k > self.first and k <= self.behind and batch or nil
+                        end
+                    end
+                    return mine[at]
+                end
+            end,
+        }, function(sampler, size, micro_batches, replicas, rank)
+            samplers.check("MicroBatchSampler", sampler)
+            if rank >= replicas then
+                fail("MicroBatchSampler: rank: expected 0 to %d, got %d", replicas - 1, rank)
+            elseif micro_batches < replicas then
+                fail("MicroBatchSampler: micro_batches: expected one for each of %d processes at least, got %d", replicas, micro_batches)
+            end
+            local first, behind = tide._require "distributed.tree".share(micro_batches, replicas, rank)
+            return { sampler = sampler, batch_size = size, micro_batches = micro_batches, first = first, behind = behind }
+        end)
+    for _, name in ipairs { "BatchSampler", "MicroBatchSampler" } do
+        data._classes[name].set_epoch = declare("set_epoch(" .. name .. " self, int epoch)", "Likewise of its sampler.", function(self, epoch)
+            local set_epoch = protocol.method(self.sampler, "set_epoch")
+            if set_epoch then
+                set_epoch(self.sampler, epoch)
+            end
+        end)
+    end
 
     define("DistributedSampler(any dataset, *, int(1..) num_replicas, int(0..) rank, bool shuffle=true, int seed=0, bool drop_last=false)",
         "The share of one of num_replicas processes (ranks count from 0): every num_replicas-th index of an order that all have. So that shares "

@@ -6,13 +6,13 @@
 local tide = ...
 local fail, nn = tide._fail, tide.nn
 local distributed = tide.distributed
-local buckets, averaging = tide._require "distributed.buckets", tide._require "distributed.hooks"
+local buckets, averaging, tree = tide._require "distributed.buckets", tide._require "distributed.hooks", tide._require "distributed.tree"
 
 local DDP = nn.class "DistributedDataParallel"
 
 local OPTIONS <const> = {
     group = "any", process_group = "any", bucket_cap_mb = "number", first_bucket_mb = "number", find_unused_parameters = "boolean", static_graph = "boolean",
-    broadcast_buffers = "boolean", hook = "any",
+    broadcast_buffers = "boolean", hook = "any", deterministic = "number",
 }
 
 -- ---- the beginning: the same parameters everywhere ----
@@ -30,6 +30,15 @@ local function read_options(options)
         hook = averaging[hook] or fail("DistributedDataParallel: option hook: '%s' is none of: fp16, bf16, none", hook)
     elseif type(hook) ~= "function" then
         fail("DistributedDataParallel: option hook: 'fp16', 'bf16' or a function expected, got %s", tide._describe(hook))
+    end
+    local wanted, size = options.deterministic, distributed.size(options.group)
+    if wanted and (math.type(wanted) ~= "integer" or wanted < size) then
+        fail("DistributedDataParallel: option deterministic: how many micro-batches a step has expected, one for each of %d ranks at least, got %s",
+            size, tostring(wanted))
+    elseif wanted and not tide.are_deterministic_algorithms_enabled() then
+        fail("DistributedDataParallel: option deterministic: tide.use_deterministic_algorithms(true) comes first")
+    elseif wanted and options.hook then
+        fail("DistributedDataParallel: options deterministic and hook exclude each other")
     end
     return hook
 end
@@ -216,28 +225,41 @@ end
 
 -- ---- before each forward ----
 
--- Buffers of one dtype and device travel together.
-local function send_buffers(self)
-    local kinds, order = {}, {}
-    for _, entry in ipairs(self.buffers) do
-        local key = tostring(entry.tensor.dtype) .. entry.tensor.device
-        if not kinds[key] then
-            kinds[key] = {}
-            order[#order + 1] = key
-        end
-        table.insert(kinds[key], entry.tensor)
+-- Buffers of one dtype and device are taken together, one behind the other.
+local function row_of(tensors)
+    local rows = {}
+    for k, x in ipairs(tensors) do
+        rows[k] = x:detach():flatten()
     end
-    for _, key in ipairs(order) do
-        local rows = {}
-        for k, x in ipairs(kinds[key]) do
-            rows[k] = x:detach():flatten()
+    return tide.cat(rows)
+end
+
+local function take_row(tensors, row)
+    local at = 1
+    for _, x in ipairs(tensors) do
+        x:detach():copy_(row:narrow(1, at, x:numel()):view(x:size()))
+        at = at + x:numel()
+    end
+end
+
+local function by_kind(buffers)
+    local found, list = {}, {}
+    for _, entry in ipairs(buffers) do
+        local key = tostring(entry.tensor.dtype) .. entry.tensor.device
+        if not found[key] then
+            found[key] = {}
+            list[#list + 1] = found[key]
         end
-        local row, at = tide.cat(rows), 1
+        table.insert(found[key], entry.tensor)
+    end
+    return list
+end
+
+local function send_buffers(self)
+    for _, tensors in ipairs(by_kind(self.buffers)) do
+        local row = row_of(tensors)
         distributed.broadcast(row, self.source, { group = self.group })
-        for _, x in ipairs(kinds[key]) do
-            x:detach():copy_(row:narrow(1, at, x:numel()):view(x:size()))
-            at = at + x:numel()
-        end
+        take_row(tensors, row)
     end
 end
 
@@ -252,10 +274,123 @@ local function rebuild(self)
 end
 
 local function prepare(self)
+    if self.mean then
+        if not self.mean.number then
+            fail("DistributedDataParallel: option deterministic: training belongs into a loop over ddp:micro_batches()")
+        end
+        return
+    end
     check_finished(self)
     rebuild(self)
     if self.broadcast and #self.buffers > 0 and self.training then
         tide.no_grad(function() send_buffers(self) end)
+    end
+end
+
+-- ---- micro-batches, whose mean has the same bits for every number of ranks ----
+
+-- A hook that adds a bucket of the present micro-batch; with the last one its mean is on its way.
+local function add_to_mean(self)
+    return function(bucket)
+        if self.mean.added[bucket] then
+            fail("DistributedDataParallel: a second backward in one micro-batch")
+        end
+        return self.mean:add(bucket, bucket.row) or function() end
+    end
+end
+
+-- What a micro-batch made of the buffers (running statistics) starts in each from what they were before the step, and its mean is
+-- taken as that of gradients is. Changes are averaged, so that what does not change keeps its bits; integers (counters) change alike.
+local function begin_step(self)
+    rebuild(self)
+    reset(self)
+    self.seen, self.kept = {}, {}
+    for k, tensors in ipairs(self.broadcast and self.training and by_kind(self.buffers) or {}) do
+        self.kept[k] = { tensors = tensors, row = row_of(tensors) }
+    end
+end
+
+local function add_buffers(self)
+    for _, kept in ipairs(self.kept) do
+        if kept.row:is_floating_point() then
+            local row = row_of(kept.tensors)
+            kept.change = (row - kept.row):masked_fill_(row:eq(kept.row), 0)
+            kept.finish = distributed._labelled("buffers", self.mean.add, self.mean, kept, kept.change)
+        end
+    end
+end
+
+-- The next micro-batch begins without gradients: what is added up is each one's own.
+local function begin_micro_batch(self, number, seed)
+    for _, kept in ipairs(self.kept) do
+        take_row(kept.tensors, kept.row)
+    end
+    for _, p in ipairs(self.params) do
+        p.grad = nil
+    end
+    self.mean:begin(number)
+    if seed then
+        tide.manual_seed(seed * self.mean.count + number)
+    end
+end
+
+-- A parameter that took no part has a gradient of zero.
+local function end_micro_batch(self)
+    if self.waiting == self.count and not next(self.mean.added) then
+        fail("DistributedDataParallel: no backward in micro-batch %d", self.mean.number + 1)
+    end
+    local missing = {}
+    for number = 1, self.waiting < self.count and self.count or 0 do
+        if not self.heard[number] then
+            missing[#missing + 1] = number
+        end
+    end
+    for _, number in ipairs(missing) do
+        self.place[number].view:zero_()
+        arrive(self, number)
+    end
+    add_buffers(self)
+end
+
+local function end_step(self)
+    for _, kept in ipairs(self.kept) do
+        if kept.finish then
+            distributed._labelled("buffers", kept.finish)
+        end
+    end
+    self.mean:wait()
+    self.mean.number, self.ran = nil, true
+    for _, kept in ipairs(self.kept) do
+        if kept.change then
+            take_row(kept.tensors, kept.row + kept.change)
+        end
+    end
+    for number, p in ipairs(self.params) do
+        p.grad = self.place[number].view
+    end
+end
+
+local function micro_batches(self, seed)
+    local mean = self.mean
+    if not mean then
+        fail("micro_batches: DistributedDataParallel(module, {deterministic = N}) expected")
+    end
+    local number
+    return function()
+        return tide.no_grad(function()
+            if number then
+                end_micro_batch(self)
+            else
+                begin_step(self)
+            end
+            number = number and number + 1 or mean.first
+            if number == mean.behind then
+                end_step(self)
+                return nil
+            end
+            begin_micro_batch(self, number, seed)
+            return number + 1
+        end)
     end
 end
 
@@ -303,6 +438,9 @@ function DDP:init(model, options)
     self.first_mb, self.most_mb = options.first_bucket_mb or 1, options.bucket_cap_mb or 25
     self.find_unused, self.static_graph = options.find_unused_parameters or options.static_graph or false, options.static_graph or false
     self.broadcast, self.source, self.syncing = options.broadcast_buffers ~= false, 0, true
+    if options.deterministic then
+        self.mean, self.average = tree.new(options.deterministic, self.group), add_to_mean(self)
+    end
     self.named, self.buffers, self.params, self.names, self.number = {}, {}, {}, {}, {}
     for name, p in model:named_parameters() do
         self.named[#self.named + 1] = { name = name, tensor = p }
@@ -350,7 +488,15 @@ end
 
 local Unsynced = { __close = function(self) self.ddp.syncing = self.before end }
 
+-- What makes no sense where micro-batches are all there is.
+local function refuse_deterministic(self, name)
+    if self.mean then
+        fail("%s: not with option deterministic, which sums over ddp:micro_batches()", name)
+    end
+end
+
 local function no_sync(self, fn)
+    refuse_deterministic(self, "no_sync")
     local handle = setmetatable({ ddp = self, before = self.syncing }, Unsynced)
     self.syncing = false
     if fn == nil then
@@ -365,6 +511,7 @@ DDP.no_sync = tide._function("no_sync(Module self, function? fn=nil) -> any",
     no_sync)
 
 local function join(self, fn)
+    refuse_deterministic(self, "join")
     self.joining = true
     local ok, message = xpcall(fn, debug.traceback)
     self.joining = false
@@ -377,6 +524,13 @@ local function join(self, fn)
     broadcast_all(self, self.buffers, last)
     self.source = 0
 end
+
+DDP.micro_batches = tide._function("micro_batches(Module self, int? seed=nil) -> function",
+    "The micro-batches of this rank in a step, for a module with option deterministic: `for k in ddp:micro_batches() do` forward and backward "
+        .. "of micro-batch k (from 1; all ranks' together are the step's) `end`. Behind the loop gradients are the means over all of them, with the "
+        .. "same bits for every number of ranks, and so are running statistics. Gradients that were there are dropped. seed: random numbers "
+        .. "begin anew in each micro-batch, by it and k (give each step another).",
+    micro_batches)
 
 DDP.join = tide._function("join(Module self, function fn)",
     "fn trains on inputs of which ranks have different numbers: ranks that are through help the others, and all end with the parameters of "

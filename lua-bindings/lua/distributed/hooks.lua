@@ -31,6 +31,54 @@ end
 hooks.fp16 = compressed(tide.float16)
 hooks.bf16 = compressed(tide.bfloat16)
 
+-- ---- the largest elements alone ----
+
+-- What was left out of a bucket's gradients so far, which is added to the next. It is kept by parameter: buckets may change.
+local function left_out(kept, bucket)
+    local known = kept[bucket]
+    if not known then
+        known = tide.zeros_like(bucket.row)
+        local at = 1
+        for _, p in ipairs(bucket.params) do
+            local key, view = p:data_ptr(), known:narrow(1, at, p:numel())
+            if kept[key] then
+                view:copy_(kept[key])
+            end
+            kept[key], at = view, at + p:numel()
+        end
+        kept[bucket] = known
+    end
+    return known
+end
+
+--- topk(ratio, start): a hook that sends the elements of a bucket that are largest by magnitude, so many of them, and their places,
+--- which are summed on each rank; what it leaves out is added to the next step's. The first `start` steps send all.
+function hooks.topk(ratio, start)
+    local kept, steps = setmetatable({}, { __mode = "k" }), {}
+    return function(bucket)
+        steps[bucket.index] = (steps[bucket.index] or 0) + 1
+        if steps[bucket.index] <= start then
+            return hooks.none(bucket)
+        end
+        local row, rest = bucket.row, left_out(kept, bucket)
+        rest:add_(row)
+        local _, places = rest:abs():topk(math.ceil(ratio * row:numel()), 1, { sorted = false })
+        local options = { group = bucket.group, async = true }
+        local sent = rest:index_select(1, places)
+        rest:index_fill_(1, places, 0)
+        local values = tide.distributed.all_gather(sent, options)
+        places = tide.distributed.all_gather(places:to(tide.int32), options)
+        return function()
+            local theirs = places:wait()
+            row:zero_()
+            for r, part in ipairs(values:wait()) do
+                row:index_add_(1, theirs[r]:to(tide.int64), part)
+            end
+            row:div_(#theirs)
+        end
+    end
+end
+
 -- ---- PowerSGD (Vogels et al. 2019) ----
 
 -- The columns of p made orthonormal, one behind the other, in place.

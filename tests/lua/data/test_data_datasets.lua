@@ -184,6 +184,34 @@ t.test("shares_of_processes_are_pytorch_s", function()
     t.eq(sorted(shares(2)), numbers(12))
 end)
 
+t.test("micro_batches_of_processes_are_those_of_one", function()
+    local function batches(replicas, rank)
+        local order = data.RandomSampler(47, { seed = 2 })
+        local sampler = data.MicroBatchSampler(order, 3, { micro_batches = 5, num_replicas = replicas, rank = rank })
+        sampler:set_epoch(4)
+        local list = {}
+        for batch in sampler:iter() do
+            list[#list + 1] = table.concat(batch, " ")
+        end
+        t.eq(#sampler, #list)
+        return list
+    end
+    local whole = batches(1, 0)
+    t.eq(#whole, 15)
+    for replicas = 2, 5 do
+        local together = {}
+        for rank = 0, replicas - 1 do
+            local mine = batches(replicas, rank)
+            local own = #mine // 3
+            for step = 1, 3 do
+                local first = rank * 5 // replicas
+                table.move(mine, (step - 1) * own + 1, step * own, (step - 1) * 5 + first + 1, together)
+            end
+        end
+        t.eq(together, whole)
+    end
+end)
+
 t.test("collation_follows_pytorch", function()
     local collate = data.default_collate
     for _, row in ipairs { -- samples, dtype, values
@@ -240,6 +268,8 @@ t.test("bad_datasets_and_samplers_are_refused_in_words", function()
         { function() data.WeightedRandomSampler({}, 5) end, "in a row" }, { function() data.WeightedRandomSampler({ { 1, 2 } }, 1) end, "in a row" },
         { function() data.BatchSampler({ 1 }, 0) end, "batch_size" }, { function() data.BatchSampler(3, 1) end, "sampler" },
         { function() data.DistributedSampler(set, { num_replicas = 2, rank = 2 }) end, "rank" },
+        { function() data.MicroBatchSampler(set, 1, { micro_batches = 2, num_replicas = 2, rank = 2 }) end, "rank" },
+        { function() data.MicroBatchSampler(set, 1, { micro_batches = 2, num_replicas = 3 }) end, "one for each of 3 processes" },
         { function() data.SequentialSampler(-1) end, "dataset" }, { function() data.SubsetRandomSampler { "a" } end, "" },
     } do
         t.error_has(row[1], row[2])
