@@ -13,6 +13,9 @@ local KINDS = {}
 local function add_kinds(quantization)
     KINDS.int8 = { classes = tree.LAYERS, config = quantization.QConfig() }
     KINDS.dynamic = { classes = { nn.Linear }, config = quantization.default_dynamic_qconfig() }
+    KINDS.int4 = { classes = { nn.Linear }, config = quantization.QConfig {
+        replace = function(layer) return nn.quantized.WeightOnlyLinear.from_float(layer, { dtype = "int4" }) end,
+    } }
 end
 
 local function check_kinds(kinds)
@@ -312,14 +315,14 @@ return function(quantization)
         .. 'list? kinds=nil, function? score=nil, int(1..) runs=5, function? timer=nil) -> table',
         "Which layers to quantize: those that are quicker so, as measured on the first batch, less those that lose most, until the loss in points on all "
         .. "data, with what it may be off at the confidence, is no more than `loss`. data: a list of {x, y} or a loader. calibration: the batches that are "
-        .. "observed, the first 8 as if nothing is said. kinds: of {\"int8\", \"dynamic\"}. score(output, y): each sample's, 1 for all that is wanted; whether the "
+        .. "observed, the first 8 as if nothing is said. kinds: of \"int8\" (weights and activations), \"int4\" (weights alone) and \"dynamic\"; the first two as if nothing is said. score(output, y): each sample's, 1 for all that is wanted; whether the "
         .. "largest of a row is that of the class y as if nothing is said. The plan prints with all that were tried; plan:apply(model, calibration) quantizes, "
         .. "plan:mapping() is its QConfigMapping, plan:save(path) writes it, load_plan reads it.",
         function(model, data, loss, confidence, calibration, kinds, score, runs, timer)
             local _ <close> = tide.no_grad()
             local batches = batches_of(data)
             local self = start(model, batches, { wanted = loss, confidence = confidence, width = width_of(confidence), rows = {}, runs = runs,
-                kinds = check_kinds(kinds or { "int8" }), score = score or is_right, timer = timer or tide.time,
+                kinds = check_kinds(kinds or { "int8", "int4" }), score = score or is_right, timer = timer or tide.time,
                 calibration = calibration and batches_of(calibration) or table.move(batches, 1, math.min(#batches, 8), 1, {}) })
             choose_kinds(self)
             return finish(self, search(self))

@@ -74,3 +74,20 @@ t.test("what_does_not_fit_is_said", function()
     local packed = nn.utils.rnn.pack_sequence { tide.randn(3, 4), tide.randn(2, 4) }
     t.error_has(function() bytes(packed) end, "LSTM: a tensor expected, got a PackedSequence: pad_packed_sequence")
 end)
+
+t.test("quantize_dynamic_takes_them", function()
+    tide.manual_seed(0)
+    local Net = nn.class "Net"
+    function Net:init()
+        self.lstm, self.out = nn.LSTM(12, 16, { batch_first = true }), nn.Linear(16, 5)
+    end
+    function Net:forward(x) return self.out((self.lstm(x))) end
+    local net, x = Net(), tide.randn(4, 9, 12)
+    local small = tide.quantization.quantize_dynamic(net)
+    t.is_true(nn.is(small.lstm, dynamic.LSTM) and nn.is(small.out, dynamic.Linear) and nn.is(net.lstm, nn.LSTM))
+    t.is_true((small(x) - net(x)):abs():max():item() < 0.03 * net(x):abs():max():item())
+    local half = tide.quantization.quantize_dynamic(net, { nn.Linear })
+    t.is_true(nn.is(half.lstm, nn.LSTM) and nn.is(half.out, dynamic.Linear))
+    t.is_true(nn.is(tide.quantization.quantize_dynamic(nn.GRU(3, 4)), dynamic.GRU))
+    t.error_has(function() tide.quantization.quantize_dynamic(net, { nn.Conv2d }) end, "quantize_dynamic: types: of tide.nn Linear, LSTM")
+end)
