@@ -22,12 +22,12 @@ typedef struct td_product_block {
 typedef void (*td_product_block_fn)(const td_product_block *block);
 
 /* c (rows x columns, at most tile_rows and as many columns as tile_bytes hold) = `base` (NULL:
- * zero) plus a times b; of b each row is tile_bytes long, whatever the columns. Strides in
+ * zero) plus a times b; of b each row is read in whole vectors, whatever the columns. Strides in
  * elements, of lines whose elements lie side by side but for a's, which lie a_step apart. */
 typedef struct td_product_tile {
     const void *a, *b, *base;
     void *c;
-    int64_t rows, columns, depth, a_row, a_step, base_row, c_row;
+    int64_t rows, columns, depth, a_row, a_step, b_row, base_row, c_row;
 } td_product_tile;
 typedef void (*td_product_tile_fn)(const td_product_tile *tile);
 

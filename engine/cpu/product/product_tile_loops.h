@@ -1,4 +1,4 @@
-/* product_tile_loops.h: a tile of a product, whose right side is packed, kept in registers.
+/* product_tile_loops.h: a tile of a product, kept in registers.
  * Included by product_kernels.c with these defined; undefines them:
  *   P        a name for the type
  *   T        the type
@@ -32,7 +32,7 @@ enum { NAME(tile_width) = VECTORS * N };
 #define RIGHT(r, v)                                                                                \
     if (vectors > (v)) {                                                                           \
         right##v = VEC(load)(b + (v)*N);                                                           \
-        __builtin_prefetch(b + AHEAD * NAME(tile_width) + (v)*N);                                  \
+        __builtin_prefetch(b + AHEAD * b_row + (v)*N);                                             \
     }
 #define STEP(r, v)                                                                                 \
     if (vectors > (v))                                                                             \
@@ -71,11 +71,11 @@ static inline __attribute__((always_inline)) void NAME(grow)(const td_product_ti
                                                              const int rows, const int vectors) {
     const T *b = t->b, *base = t->base;
     T *c = t->c;
-    int64_t step = t->a_step;
+    int64_t step = t->a_step, b_row = t->b_row;
     V right0 = {0}, right1 = {0}, right2 = {0}, right3 = {0};
     DOWN(SUMS)
     DOWN(START_ROW)
-    for (int64_t l = 0, at = 0; l < t->depth; l++, b += NAME(tile_width), at += step) {
+    for (int64_t l = 0, at = 0; l < t->depth; l++, b += b_row, at += step) {
         ACROSS(RIGHT, 0)
         DOWN(STEP_ROW)
     }
@@ -157,6 +157,7 @@ static void NAME(solve)(const td_product_triangle *t) {
                                 .depth = depth,
                                 .a_row = t->a_row,
                                 .a_step = t->a_column,
+                                .b_row = NAME(tile_width),
                                 .base_row = NAME(tile_width),
                                 .c_row = NAME(tile_width)};
         if (depth > 0)
