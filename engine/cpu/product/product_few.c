@@ -11,8 +11,10 @@
 #include "engine/cpu/reduce/dim_lines.h"
 
 enum {
-    DEEP = 512, /* terms that a tile takes in at a time */
-    READ = 4    /* multiplications in the time of reading an element */
+    DEEP = 512,  /* terms that a tile takes in at a time */
+    READ = 4,    /* multiplications in the time of reading an element */
+    AGAIN = 4,   /* tiles below one another: more read a right side several times, */
+    CLASH = 4096 /* whose rows, so many bytes apart, share a few places of a cache: packed */
 };
 
 typedef struct job {
@@ -21,6 +23,7 @@ typedef struct job {
     const char *packed;
     int64_t size, width, rows; /* of an element; of a tile, which is no taller than need be */
     int64_t panels, each;      /* of all, and of a part */
+    bool in_place;             /* may tiles read the right side as it lies? */
 } job;
 
 static int64_t at_most(int64_t left, int64_t each) {
@@ -35,7 +38,7 @@ static const char *right_side(const job *j, int64_t panel, int64_t from, int64_t
     *row = j->width;
     if (j->packed)
         return j->packed + (panel * p->depth + from) * j->width * j->size;
-    if (p->b_column == 1 && columns == j->width) {
+    if (j->in_place && columns == j->width) {
         *row = p->b_row;
         return p->b + (from * p->b_row + column) * j->size;
     }
@@ -61,6 +64,7 @@ static void multiply_panel(const job *j, int64_t panel, char *room) {
             tile.a = p->a + (r * p->a_row + l * p->a_column) * j->size;
             tile.c = c;
             tile.base = l ? c : bias;
+            tile.start = l || !p->row_bias ? NULL : p->row_bias + r * j->size;
             td_cpu->product->tile[j->dtype](&tile);
         }
     }
@@ -88,6 +92,7 @@ td_status td_product_by_few(td_dtype dtype, const td_product_block *p, const cha
     job j = {.dtype = dtype, .p = p, .packed = packed, .size = (int64_t)td_dtype_size(dtype)};
     int64_t tiles = (p->rows + td_cpu->product->tile_rows - 1) / td_cpu->product->tile_rows;
     double work = (double)(p->rows + READ) * (double)p->columns * (double)p->depth;
+    j.in_place = p->b_column == 1 && (tiles <= AGAIN || p->b_row * j.size % CLASH);
     j.width = td_cpu->product->tile_bytes / j.size;
     j.rows = (p->rows + tiles - 1) / tiles;
     j.panels = (p->columns + j.width - 1) / j.width;
