@@ -1,7 +1,7 @@
-/* conv.c: convolution on the CPU: float32 by oneDNN, with a kernel of one place as products;
- * bfloat16 too where the machine multiplies it, the other 16-bit floats by way of float32; float64
- * and integers by conv_columns.c, thin ones by conv_direct.c, both row-major. Long ones are cut
- * along the batch, with a look at the interrupt flag between. */
+/* conv.c: convolution on the CPU: float32 by oneDNN, with a kernel of one place as products,
+ * depthwise by conv_depthwise.c; bfloat16 too where the machine multiplies it, the other 16-bit
+ * floats by way of float32; float64 and integers by conv_columns.c, thin ones by conv_direct.c,
+ * both row-major. Long ones are cut along the batch, with a look at the interrupt flag between. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
@@ -11,6 +11,7 @@
 #include "engine/cpu/product/library_parts.h"
 #include "engine/cpu/product/onednn.h"
 #include "engine/cpu/spatial/conv_columns.h"
+#include "engine/cpu/spatial/conv_depthwise.h"
 #include "engine/cpu/spatial/conv_direct.h"
 #include "engine/cpu/spatial/conv_lines.h"
 #include "engine/cpu/spatial/conv_product.h"
@@ -259,6 +260,8 @@ td_status td_cpu_convolution(const td_convolution_plan *p) {
     bool thin = p->geometry.groups == 1 && td_conv_is_thin(&p->geometry);
     switch (dtype) {
     case TD_F32:
+        if (td_conv_is_depthwise(p))
+            return td_conv_depthwise(p);
         return thin ? convolve_packed(p, TD_F32, td_conv_direct) : convolve_by_library(p);
     case TD_F64:
         return convolve_packed(p, TD_F64, thin ? td_conv_direct : td_conv_columns);
