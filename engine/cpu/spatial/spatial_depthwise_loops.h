@@ -1,7 +1,7 @@
 /* spatial_depthwise_loops.h: a plane of a depthwise convolution. It is copied between zeros, with
  * every stride-th column in a line of its own, so that sums need no look at the edges and all loads
  * are of neighbours. A few rows of the result stay in registers together, for which each vector of
- * the input is loaded once. Included by spatial_kernels.c. */
+ * the input is loaded once. Included by spatial_kernels.c with the vectors of its set. */
 
 enum { SUMS = 4 }; /* rows of the result that are made together */
 
