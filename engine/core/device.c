@@ -150,7 +150,7 @@ td_status td_device_synchronize(td_device device) {
 /* ---- memory ---- */
 
 typedef struct device_counters {
-    atomic_llong allocated, peak, allocations;
+    atomic_llong allocated, peak, kept, allocations;
 } device_counters;
 
 static device_counters counters[TD_DEVICE_TYPES][TD_MAX_DEVICES];
@@ -184,6 +184,10 @@ void td_device_release(td_stream stream, void *p, size_t granted) {
     td_backend_of(stream.device)->release(stream, p, granted);
 }
 
+void td_memory_count_kept(td_device device, int64_t bytes) {
+    atomic_fetch_add_explicit(&counters_of(device)->kept, bytes, memory_order_relaxed);
+}
+
 td_memory_stats td_memory_get_stats(td_device device) {
     device_counters *c = counters_of(device);
     const td_backend *backend = td_backend_of(device);
@@ -194,6 +198,7 @@ td_memory_stats td_memory_get_stats(td_device device) {
         .allocated = atomic_load_explicit(&c->allocated, memory_order_relaxed),
         .peak = atomic_load_explicit(&c->peak, memory_order_relaxed),
         .cached = cached,
+        .kept = atomic_load_explicit(&c->kept, memory_order_relaxed),
         .allocations = atomic_load_explicit(&c->allocations, memory_order_relaxed),
         .system_allocations = requests,
     };

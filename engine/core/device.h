@@ -75,12 +75,14 @@ td_status td_device_synchronize(td_device device) TD_MUST_CHECK;
  * it was, and what the cache holds besides. */
 typedef struct td_memory_stats {
     int64_t allocated, peak, cached;
+    int64_t kept;               /* of `allocated`: other forms of tensors (td_companion) */
     int64_t allocations;        /* count of requests since the start */
     int64_t system_allocations; /* of these, the ones the cache could not serve */
 } td_memory_stats;
 
 td_memory_stats td_memory_get_stats(td_device device);
-int64_t td_memory_allocated(td_device device); /* the first of these alone: one load */
+void td_memory_count_kept(td_device device, int64_t bytes); /* more, or fewer */
+int64_t td_memory_allocated(td_device device);              /* the first of these alone: one load */
 void td_memory_reset_peak(td_device device);
 void td_memory_empty_cache(td_device device);
 

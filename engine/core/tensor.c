@@ -58,6 +58,7 @@ static td_storage *storage_new(td_device device, size_t bytes) {
     s->bytes = bytes;
     s->inference = td_modes_current.inference;
     s->on_release = NULL;
+    s->companion = NULL;
     s->inline_data = bytes <= sizeof s->small && device.type == TD_CPU;
     if (s->inline_data) {
         s->data = s->small;
@@ -90,6 +91,8 @@ uint64_t td_storage_serial(td_storage *s) {
 void td_storage_release(td_storage *s) {
     if (!td_was_last(&s->refs))
         return;
+    if (TD_UNLIKELY(s->companion != NULL))
+        s->companion->drop(s->companion);
     if (s->on_release) {
         s->on_release(s->owner, s->data);
     } else if (!s->inline_data) {

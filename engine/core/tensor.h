@@ -17,6 +17,11 @@
 #define TD_MAX_DIMS    16
 #define TD_INLINE_DIMS 5
 
+/* What a device keeps beside a storage for as long as that lives: other forms of its elements. */
+typedef struct td_companion {
+    void (*drop)(struct td_companion *self); /* the storage is dying */
+} td_companion;
+
 typedef struct td_storage {
     atomic_int refs;
     atomic_uint version;  /* counts writes in place; shared by all views */
@@ -26,8 +31,9 @@ typedef struct td_storage {
     bool inference;   /* made under that mode: of no use in what is recorded */
     uint16_t stream;  /* in whose order the memory is used and given back */
     void *data;
-    size_t bytes;   /* asked for */
-    size_t granted; /* what the allocator gave; 0 for borrowed memory */
+    size_t bytes;            /* asked for */
+    size_t granted;          /* what the allocator gave; 0 for borrowed memory */
+    td_companion *companion; /* NULL: none; set under a lock of the device's */
     void (*on_release)(void *owner, void *data); /* for memory that is not the allocator's */
     union {
         void *owner;

@@ -21,6 +21,10 @@
     X(PRODUCT_PANELS_F64_TURNED, 4 * 1024,    "multiplications", "the same where the right side lies by columns", "Emerald Rapids", "2026-11-25") \
     X(PRODUCT_PANELS_F64_ROWS,   48,          "rows", "from here on packing the right side pays,", "Emerald Rapids", "2026-11-25") \
     X(PRODUCT_PANELS_F64_RIGHT,  128 * 1024,  "elements", "or where the right side has no more than so many", "Emerald Rapids", "2026-11-25") \
+    X(PRODUCT_FEW_LEAST,         4,           "rows", "float32, AVX-512: from here on tiles that read the right side as it lies or is kept,", "Zen 4", "2026-11-27") \
+    X(PRODUCT_FEW_MOST,          128,         "rows", "up to here,", "Zen 4", "2026-11-27") \
+    X(PRODUCT_FEW_COLUMNS,       64,          "columns", "where the right side has so many", "Zen 4", "2026-11-27") \
+    X(PRODUCT_FEW_RIGHT,         16 * 1024,   "elements", "and so many; then oneDNN", "Zen 4", "2026-11-27") \
     X(PRODUCT_CLASH,             512,         "elements", "float32, without AVX-512: lines a multiple of this apart go to OpenBLAS,", "Zen 3", "2026-11-24") \
     X(PRODUCT_CLASH_DEPTH,       64,          "terms", "from so deep a product on; its left side turned: half as far apart", "Zen 3", "2026-11-24") \
     X(PRODUCT_CLASH_DEEPER,      192,         "terms", "is enough from so deep on; its right side turned: from so many rows", "Zen 3", "2026-11-24") \
@@ -75,7 +79,9 @@
     X(SOFTMAX_COLUMNS,           8,           "columns", "up to here turned,", "", "2026-11-23") \
     X(SOFTMAX_TURNED,            64,          "elements of a column", "where they are so long", "", "2026-11-23") \
     X(CONV_UNROLLED,             4 << 20,     "elements of an unrolled image", "up to here a whole image is unrolled at once", "", "2026-11-24") \
-    X(CONV_DIRECT,               4,           "channels in times out", "of a group: up to here shifted lines are added up", "", "2026-11-22")
+    X(CONV_DIRECT,               4,           "channels in times out", "of a group: up to here shifted lines are added up", "", "2026-11-22") \
+    X(CONV_DEPTHWISE,            12,          "columns of the result", "float32, AVX-512, 3 x 3 and 5 x 5: from here on plane by plane, not oneDNN", "Zen 4", "2026-11-27") \
+    X(CONV_PRODUCT,              128,         "places of an image", "float32, AVX-512, kernels of one place: from here on a product, not oneDNN", "Zen 4", "2026-11-27")
 /* clang-format on */
 
 TD_LIMITS_DECLARE(TD_CPU_LIMITS);

@@ -130,12 +130,10 @@ static int memory_stats(lua_State *L) {
     const struct {
         const char *name;
         int64_t value;
-    } rows[] = {{"allocated", s.allocated},
-                {"peak", s.peak},
-                {"cached", s.cached},
-                {"allocations", s.allocations},
-                {"system_allocations", s.system_allocations}};
-    lua_createtable(L, 0, 5);
+    } rows[] = {{"allocated", s.allocated},     {"peak", s.peak},
+                {"cached", s.cached},           {"kept", s.kept},
+                {"allocations", s.allocations}, {"system_allocations", s.system_allocations}};
+    lua_createtable(L, 0, 6);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         lua_pushinteger(L, rows[k].value);
         lua_setfield(L, -2, rows[k].name);
@@ -237,7 +235,9 @@ void tide_open_system(lua_State *L) {
          "The most bytes that tensors took at a time, since the start or reset_peak_memory_stats.",
          max_memory_allocated},
         {"memory_stats(device? device=nil) -> table",
-         "Bytes allocated, peak and cached; allocations, and how many of them the cache could not "
+         "Bytes allocated, peak and cached, and those of weights that are kept packed for "
+         "products, "
+         "which are among the allocated; allocations, and how many of them the cache could not "
          "serve.",
          memory_stats},
         {"reset_peak_memory_stats(device? device=nil)",

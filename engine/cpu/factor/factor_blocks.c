@@ -56,6 +56,7 @@ static td_product_tile left_side(const product *p, int64_t row, int64_t rows, ch
                             .depth = p->depth,
                             .a_row = p->a_row,
                             .a_step = p->a_column,
+                            .b_row = panel_width(p->dtype),
                             .base_row = p->c_row,
                             .c_row = p->c_row};
     if (p->a_column == 1 || p->a_row != 1 || !room)

@@ -56,6 +56,16 @@ static inline all all_load(const char *x, size_t apart) {
 }
 #define ALL_LOW(bits, a, b)  (all) _mm512_unpacklo_epi##bits((__m512i)(a), (__m512i)(b))
 #define ALL_HIGH(bits, a, b) (all) _mm512_unpackhi_epi##bits((__m512i)(a), (__m512i)(b))
+/* Of four vectors, n apart: their first parts into one, their second parts into the next, ... */
+static inline void deal(all *to, const all *v, int n) {
+    __m512i a = (__m512i)v[0], b = (__m512i)v[n], c = (__m512i)v[2 * n], d = (__m512i)v[3 * n];
+    __m512i ab = _mm512_shuffle_i64x2(a, b, 0x44), ba = _mm512_shuffle_i64x2(a, b, 0xEE);
+    __m512i cd = _mm512_shuffle_i64x2(c, d, 0x44), dc = _mm512_shuffle_i64x2(c, d, 0xEE);
+    to[0] = (all)_mm512_shuffle_i64x2(ab, cd, 0x88);
+    to[n] = (all)_mm512_shuffle_i64x2(ab, cd, 0xDD);
+    to[2 * n] = (all)_mm512_shuffle_i64x2(ba, dc, 0x88);
+    to[3 * n] = (all)_mm512_shuffle_i64x2(ba, dc, 0xDD);
+}
 #elif defined(TD_ISA_avx2)
 typedef uint8_t all __attribute__((vector_size(2 * PART)));
 static inline all all_load(const char *x, size_t apart) {
@@ -64,30 +74,58 @@ static inline all all_load(const char *x, size_t apart) {
 }
 #define ALL_LOW(bits, a, b)  (all) _mm256_unpacklo_epi##bits((__m256i)(a), (__m256i)(b))
 #define ALL_HIGH(bits, a, b) (all) _mm256_unpackhi_epi##bits((__m256i)(a), (__m256i)(b))
+static inline void deal(all *to, const all *v, int n) {
+    __m256i a = (__m256i)v[0], b = (__m256i)v[n];
+    to[0] = (all)_mm256_permute2x128_si256(a, b, 0x20);
+    to[n] = (all)_mm256_permute2x128_si256(a, b, 0x31);
+}
 #else
 typedef one all;
 #define all_load one_load
 #define ALL_LOW  ONE_LOW
 #define ALL_HIGH ONE_HIGH
+static inline void deal(all *to, const all *v, int n) {
+    (void)n;
+    to[0] = v[0];
+}
 #endif
 
 /* N rows of `vector`, and N columns for each part of it: what lies half of the lines apart is
  * interleaved, until each has met each. */
 #define DEFINE_SQUARE(name, vector, load, LOW, HIGH, type, bits)                                   \
-    static inline void name##_##type(type *to, int64_t to_step, const type *x, int64_t x_step) {   \
+    static inline void name##_put_##type(type *to, int64_t to_step, vector *v) {                   \
         enum { N = PART / sizeof(type) };                                                          \
-        vector v[N], next[N];                                                                      \
-        for (int k = 0; k < N; k++)                                                                \
-            v[k] = load((const char *)(x + k * x_step), (size_t)(N * x_step) * sizeof(type));      \
+        vector next[N];                                                                            \
         for (int met = 1; met < N; met *= 2) {                                                     \
             for (int k = 0; k < N / 2; k++) {                                                      \
                 next[2 * k] = LOW(bits, v[k], v[k + N / 2]);                                       \
                 next[2 * k + 1] = HIGH(bits, v[k], v[k + N / 2]);                                  \
             }                                                                                      \
-            memcpy(v, next, sizeof v);                                                             \
+            memcpy(v, next, sizeof next);                                                          \
         }                                                                                          \
         for (int k = 0; k < N; k++)                                                                \
             memcpy(to + k * to_step, &v[k], sizeof v[k]);                                          \
+    }                                                                                              \
+    static inline void name##_##type(type *to, int64_t to_step, const type *x, int64_t x_step) {   \
+        enum { N = PART / sizeof(type) };                                                          \
+        vector v[N];                                                                               \
+        for (int k = 0; k < N; k++)                                                                \
+            v[k] = load((const char *)(x + k * x_step), (size_t)(N * x_step) * sizeof(type));      \
+        name##_put_##type(to, to_step, v);                                                         \
+    }
+
+/* As many rows and columns as a vector has elements: whole vectors are loaded, so that lines of x
+ * that share a place of the cache are read once, and their parts are dealt out. */
+#define DEFINE_LINES(type)                                                                         \
+    static inline void lines_##type(type *to, int64_t to_step, const type *x, int64_t x_step) {    \
+        enum { N = PART / sizeof(type), WIDE = sizeof(all) / sizeof(type) };                       \
+        all v[WIDE], parts[WIDE];                                                                  \
+        for (int k = 0; k < WIDE; k++)                                                             \
+            memcpy(&v[k], x + k * x_step, sizeof v[k]);                                            \
+        for (int k = 0; k < N; k++)                                                                \
+            deal(parts + k, v + k, N);                                                             \
+        for (int k = 0; k < WIDE; k += N)                                                          \
+            alls_put_##type(to + k * to_step, to_step, parts + k);                                 \
     }
 
 /* Whole lines of the result's memory are written at once, as far as vectors are such: results whose
@@ -95,16 +133,21 @@ typedef one all;
 #define DEFINE_TURN(type, bits)                                                                    \
     DEFINE_SQUARE(ones, one, one_load, ONE_LOW, ONE_HIGH, type, bits)                              \
     DEFINE_SQUARE(alls, all, all_load, ALL_LOW, ALL_HIGH, type, bits)                              \
+    DEFINE_LINES(type)                                                                             \
     static void turn_##type(type *restrict out, int64_t out_step, const type *restrict x,          \
                             int64_t x_step, int64_t rows, int64_t columns) {                       \
         enum { N = PART / sizeof(type), WIDE = sizeof(all) / sizeof(type) };                       \
         const int64_t whole_rows = rows / N * N, whole = columns / N * N;                          \
-        for (int64_t r = 0; r < whole_rows; r += N) {                                              \
+        for (int64_t r = 0, some; r < whole_rows; r += some) {                                     \
             int64_t c = 0;                                                                         \
-            for (; c + WIDE <= columns; c += WIDE)                                                 \
+            some = sizeof(type) >= 4 && r + WIDE <= rows ? WIDE : N;                               \
+            for (; some == WIDE && c + WIDE <= columns; c += WIDE)                                 \
+                lines_##type(out + r * out_step + c, out_step, x + r + c * x_step, x_step);        \
+            for (; some == N && c + WIDE <= columns; c += WIDE)                                    \
                 alls_##type(out + r * out_step + c, out_step, x + r + c * x_step, x_step);         \
             for (; c < whole; c += N)                                                              \
-                ones_##type(out + r * out_step + c, out_step, x + r + c * x_step, x_step);         \
+                for (int64_t q = r; q < r + some; q += N)                                          \
+                    ones_##type(out + q * out_step + c, out_step, x + q + c * x_step, x_step);     \
         }                                                                                          \
         for (int64_t r = whole_rows; r < rows; r++)                                                \
             for (int64_t c = 0; c < columns; c++)                                                  \

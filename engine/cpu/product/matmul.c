@@ -9,6 +9,7 @@
 #include "engine/cpu/limits.h"
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/product/blas.h"
+#include "engine/cpu/product/kept_panels.h"
 #include "engine/cpu/product/library_parts.h"
 #include "engine/cpu/product/onednn.h"
 #include "engine/cpu/product/product_ways.h"
@@ -38,8 +39,9 @@ typedef struct product {
     td_dtype dtype; /* c's */
     size_t size;    /* of an element of a, b and, but for products of bytes, c */
     int64_t batch, m, n, k;
-    matrices a, b, c; /* m x k, k x n, m x n */
-    const void *bias; /* n elements for every row, or NULL */
+    matrices a, b, c;  /* m x k, k x n, m x n */
+    const void *bias;  /* n elements for every row, or NULL */
+    td_storage *right; /* b's, of which another form may be kept; NULL: b is a copy */
     td_product_way way;
 } product;
 
@@ -145,6 +147,14 @@ static td_status multiply_panels(const product *p) {
     const td_product_block block = block_of(p);
     const td_product_batch batch = batch_of(p);
     return td_product_by_panels(p->dtype, &block, &batch);
+}
+
+static td_status multiply_few(const product *p, bool keeps) {
+    const td_product_block block = block_of(p);
+    td_tensor *panels = keeps && p->right ? td_kept_panels(p->dtype, p->right, &block) : NULL;
+    td_status status = td_product_by_few(p->dtype, &block, panels ? panels->data : NULL);
+    td_release(panels);
+    return status;
 }
 
 /* Dot products of integers: a vector with what lies along it. */
@@ -331,6 +341,8 @@ static td_status multiply_floats(const product *p) {
         return td_product_by_vectors(p->dtype, &block);
     if (one.way == TD_WAY_PANELS)
         return multiply_panels(p);
+    if (one.way == TD_WAY_FEW || one.way == TD_WAY_FEW_KEPT)
+        return multiply_few(p, one.way == TD_WAY_FEW_KEPT);
     return one.way == TD_WAY_BLOCKS ? multiply_blocks(p) : multiply_parts(&one);
 }
 
@@ -377,6 +389,7 @@ static td_status multiply_tensors(product *p, const td_product_plan *plan) {
     bool transposed;
     TD_TRY(make_usable(&p->a, plan->a, &plan->as_a, p->batch, &a));
     TD_TRY(make_usable(&p->b, plan->b, &plan->as_b, p->batch, &b));
+    p->right = b ? NULL : plan->b->storage;
     if (leading(&p->c, &transposed) && !transposed) {
         status = multiply_floats(p);
         goto done;

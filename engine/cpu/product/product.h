@@ -26,6 +26,18 @@ bool td_product_has_panels(td_dtype dtype, const td_product_block *whole);
 td_status td_product_by_panels(td_dtype dtype, const td_product_block *whole,
                                const td_product_batch *batch) TD_MUST_CHECK;
 
+/* Of a right side float32 or float64, packed into panels as wide as a tile, one after the other:
+ * `depth` terms from `from` on of `columns` columns from `column` on, which a panel begins with. */
+void td_product_pack(td_dtype dtype, const td_product_block *whole, int64_t from, int64_t depth,
+                     int64_t column, int64_t columns, char *to);
+
+/* The same of few rows and a right side that may have been packed whole (td_product_pack; NULL: it
+ * has not): the same bits either way. float32 and float64. Does that hold, and a side of each lie
+ * side by side in memory? */
+bool td_product_has_few(td_dtype dtype, const td_product_block *whole);
+td_status td_product_by_few(td_dtype dtype, const td_product_block *whole,
+                            const char *packed) TD_MUST_CHECK;
+
 /* The share of the tiles in which td_product_by_blocks computes that c fills. */
 double td_product_filled(td_dtype dtype, const td_product_block *whole);
 

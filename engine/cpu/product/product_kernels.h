@@ -8,9 +8,10 @@
 #include <stdint.h>
 
 /* c (rows x columns) = a (rows x depth) b (depth x columns), plus `bias` (columns elements; NULL:
- * none) in every row. Strides in elements; any. */
+ * none) in every row; or, where td_product_by_few is to make it, plus `row_bias` (rows elements) in
+ * every column. Strides in elements; any. */
 typedef struct td_product_block {
-    const char *a, *b, *bias;
+    const char *a, *b, *bias, *row_bias;
     char *c;
     int64_t rows, columns, depth;
     int64_t a_row, a_column, b_row, b_column, c_row, c_column;
@@ -22,12 +23,13 @@ typedef struct td_product_block {
 typedef void (*td_product_block_fn)(const td_product_block *block);
 
 /* c (rows x columns, at most tile_rows and as many columns as tile_bytes hold) = `base` (NULL:
- * zero) plus a times b; of b each row is tile_bytes long, whatever the columns. Strides in
- * elements, of lines whose elements lie side by side but for a's, which lie a_step apart. */
+ * zero) plus a times b, whose sums begin with `start`, one for each row (NULL: with zero); of b
+ * each row is read in whole vectors, whatever the columns. Strides in elements, of lines whose
+ * elements lie side by side but for a's, which lie a_step apart. */
 typedef struct td_product_tile {
-    const void *a, *b, *base;
+    const void *a, *b, *base, *start;
     void *c;
-    int64_t rows, columns, depth, a_row, a_step, base_row, c_row;
+    int64_t rows, columns, depth, a_row, a_step, b_row, base_row, c_row;
 } td_product_tile;
 typedef void (*td_product_tile_fn)(const td_product_tile *tile);
 

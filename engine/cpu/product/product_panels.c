@@ -20,7 +20,8 @@ enum {
     PANELS = 8,        /* of the right side that are packed together, at most, */
     PACKED = 4 << 20,  /* bytes, but for one panel */
     SLAB = 16 * 1024,  /* terms of a panel */
-    TURNED = 32,       /* terms of columns that are turned at a time */
+    TURNED = 32,       /* terms of columns that are widened and turned at a time; others: DEEP, */
+    LINES = 16,        /* of so many columns, whose lines may share a few places of a cache */
     WIDEST = 256       /* bytes of a tile's row, at most */
 };
 
@@ -75,15 +76,18 @@ static void pack_columns(const part *t, const char *from) {
     float lines[WIDEST / sizeof(float) * TURNED];
     char *to = t->right;
     for (int64_t c = 0; c < t->columns; c += j->width)
-        for (int64_t l = 0; l < t->depth; l += TURNED) {
-            int64_t n = at_most(t->depth - l, TURNED), columns = at_most(t->columns - c, j->width);
+        for (int64_t l = 0, n; l < t->depth; l += n) {
+            n = at_most(t->depth - l, widens(j) ? TURNED : DEEP);
+            int64_t columns = at_most(t->columns - c, j->width);
             const char *x = from + (c * t->p.b_column + l) * j->size;
             if (widens(j)) {
                 for (int64_t k = 0; k < columns; k++)
                     copy_run(j, lines + k * TURNED, x + k * t->p.b_column * j->size, n);
                 td_cpu_turn(to, j->width, lines, TURNED, n, columns, sizeof *lines);
             } else {
-                td_cpu_turn(to, j->width, x, t->p.b_column, n, columns, (size_t)j->size);
+                for (int64_t k = 0; k < columns; k += LINES)
+                    td_cpu_turn(to + k * j->size, j->width, x + k * t->p.b_column * j->size,
+                                t->p.b_column, n, at_most(columns - k, LINES), (size_t)j->size);
             }
             to += n * j->width * j->wide_size;
         }
@@ -100,6 +104,23 @@ static void pack_right(const part *t) {
         pack_rows(t, from);
     else
         pack_columns(t, from);
+}
+
+void td_product_pack(td_dtype dtype, const td_product_block *whole, int64_t from, int64_t depth,
+                     int64_t column, int64_t columns, char *to) {
+    int64_t size = (int64_t)td_dtype_size(dtype);
+    const job j = {.dtype = dtype,
+                   .wide = dtype,
+                   .size = size,
+                   .wide_size = size,
+                   .width = td_cpu->product->tile_bytes / size};
+    pack_right(&(part){.j = &j,
+                       .p = *whole,
+                       .right = to,
+                       .from = from,
+                       .depth = depth,
+                       .column = column,
+                       .columns = columns});
 }
 
 /* ---- the left side ---- */
@@ -139,6 +160,7 @@ static void multiply_block(const part *t, int64_t row, int64_t rows) {
         td_product_tile tile = left_side(t, row, rows, t->from + l, at_most(t->depth - l, DEEP));
         const char *a = tile.a;
         bool first = t->from + l == 0;
+        tile.b_row = j->width;
         tile.c_row = c_row;
         tile.base_row = first ? 0 : c_row;
         for (int64_t k = 0; k < t->columns; k += j->width) {

@@ -1,4 +1,4 @@
-/* product_tile_loops.h: a tile of a product, whose right side is packed, kept in registers.
+/* product_tile_loops.h: a tile of a product, kept in registers.
  * Included by product_kernels.c with these defined; undefines them:
  *   P        a name for the type
  *   T        the type
@@ -20,6 +20,9 @@ enum { NAME(tile_width) = VECTORS * N };
 #define ACROSS(put, r)                                                                             \
     {put(r, 0)} {put(r, 1)} {put(r, 2)} { put(r, 3) }
 #define SUMS(r) V s##r##0 = {0}, s##r##1 = {0}, s##r##2 = {0}, s##r##3 = {0};
+#define BEGIN_ROW(r)                                                                               \
+    if (rows > (r))                                                                                \
+        s##r##0 = s##r##1 = s##r##2 = s##r##3 = VEC(set)(start[r]);
 #define START(r, v)                                                                                \
     if (rows > (r) && vectors > (v)) {                                                             \
         __builtin_prefetch(c + (r)*t->c_row + (v)*N, 1);                                           \
@@ -32,7 +35,7 @@ enum { NAME(tile_width) = VECTORS * N };
 #define RIGHT(r, v)                                                                                \
     if (vectors > (v)) {                                                                           \
         right##v = VEC(load)(b + (v)*N);                                                           \
-        __builtin_prefetch(b + AHEAD * NAME(tile_width) + (v)*N);                                  \
+        __builtin_prefetch(b + AHEAD * b_row + (v)*N);                                             \
     }
 #define STEP(r, v)                                                                                 \
     if (vectors > (v))                                                                             \
@@ -69,13 +72,16 @@ static inline void NAME(put_some)(T *to, const T *base, V sum, int64_t columns) 
 
 static inline __attribute__((always_inline)) void NAME(grow)(const td_product_tile *t,
                                                              const int rows, const int vectors) {
-    const T *b = t->b, *base = t->base;
+    const T *b = t->b, *base = t->base, *start = t->start;
     T *c = t->c;
-    int64_t step = t->a_step;
+    int64_t step = t->a_step, b_row = t->b_row;
     V right0 = {0}, right1 = {0}, right2 = {0}, right3 = {0};
     DOWN(SUMS)
     DOWN(START_ROW)
-    for (int64_t l = 0, at = 0; l < t->depth; l++, b += NAME(tile_width), at += step) {
+    if (start) {
+        DOWN(BEGIN_ROW)
+    }
+    for (int64_t l = 0, at = 0; l < t->depth; l++, b += b_row, at += step) {
         ACROSS(RIGHT, 0)
         DOWN(STEP_ROW)
     }
@@ -157,6 +163,7 @@ static void NAME(solve)(const td_product_triangle *t) {
                                 .depth = depth,
                                 .a_row = t->a_row,
                                 .a_step = t->a_column,
+                                .b_row = NAME(tile_width),
                                 .base_row = NAME(tile_width),
                                 .c_row = NAME(tile_width)};
         if (depth > 0)
@@ -171,6 +178,7 @@ static void NAME(solve)(const td_product_triangle *t) {
 #undef DOWN
 #undef ACROSS
 #undef SUMS
+#undef BEGIN_ROW
 #undef START
 #undef START_ROW
 #undef RIGHT

@@ -12,6 +12,8 @@ typedef enum td_product_way {
     TD_WAY_VECTORS,       /* dot products, or sums of rows (td_product_by_vectors) */
     TD_WAY_BLOCKS,        /* td_product_by_blocks */
     TD_WAY_PANELS,        /* td_product_by_panels */
+    TD_WAY_FEW,           /* td_product_by_few */
+    TD_WAY_FEW_KEPT,      /* the same, its right side kept packed (kept_panels.h) */
     TD_WAY_OPENBLAS,      /* OpenBLAS's gemm */
     TD_WAY_ONEDNN_SGEMM,  /* the function that oneDNN has beside its primitives */
     TD_WAY_ONEDNN,        /* a primitive of oneDNN */

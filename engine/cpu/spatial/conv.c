@@ -1,7 +1,7 @@
-/* conv.c: convolution on the CPU: float32 by oneDNN, bfloat16 too where the machine multiplies it,
- * the other 16-bit floats by way of float32; float64 and integers by conv_columns.c, thin ones by
- * conv_direct.c, both row-major. Long ones are cut along the batch,
- * with a look at the interrupt flag between. */
+/* conv.c: convolution on the CPU: float32 by oneDNN, with a kernel of one place as products,
+ * depthwise by conv_depthwise.c; bfloat16 too where the machine multiplies it, the other 16-bit
+ * floats by way of float32; float64 and integers by conv_columns.c, thin ones by conv_direct.c,
+ * both row-major. Long ones are cut along the batch, with a look at the interrupt flag between. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
@@ -11,8 +11,10 @@
 #include "engine/cpu/product/library_parts.h"
 #include "engine/cpu/product/onednn.h"
 #include "engine/cpu/spatial/conv_columns.h"
+#include "engine/cpu/spatial/conv_depthwise.h"
 #include "engine/cpu/spatial/conv_direct.h"
 #include "engine/cpu/spatial/conv_lines.h"
+#include "engine/cpu/spatial/conv_product.h"
 #include "engine/ops/make/copy.h"
 
 #include <string.h>
@@ -58,6 +60,7 @@ static td_status convolve_images(const td_convolution_plan *p, int64_t begin, in
     int64_t b_step = p->direction == TD_CONV_WEIGHT ? output : 0;
     int64_t out_step = p->direction == TD_CONV_FORWARD ? output : image;
     bool adds = p->direction == TD_CONV_WEIGHT;
+    td_conv_product product = td_conv_product_of(p);
     td_conv_geometry s = *g;
     td_tensor *part = NULL;
     td_status status = TD_OK;
@@ -67,8 +70,11 @@ static td_status convolve_images(const td_convolution_plan *p, int64_t begin, in
         if (adds && n > begin && !part)
             TD_TRY(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 1, &p->out->numel, &part));
         char *to = part ? part->data : adds ? out : out + n * out_step;
-        TD_TRY(td_dnn_conv(p->direction, dtype, &s, (char *)p->a->data + n * a_step,
-                           (char *)p->b->data + n * b_step, p->bias ? p->bias->data : NULL, to));
+        char *a = (char *)p->a->data + n * a_step, *b = (char *)p->b->data + n * b_step;
+        if (product)
+            TD_TRY(product(p, s.n, a, to));
+        else
+            TD_TRY(td_dnn_conv(p->direction, dtype, &s, a, b, p->bias ? p->bias->data : NULL, to));
         if (part)
             add_to((float *)out, part->data, p->out->numel);
     }
@@ -254,6 +260,8 @@ td_status td_cpu_convolution(const td_convolution_plan *p) {
     bool thin = p->geometry.groups == 1 && td_conv_is_thin(&p->geometry);
     switch (dtype) {
     case TD_F32:
+        if (td_conv_is_depthwise(p))
+            return td_conv_depthwise(p);
         return thin ? convolve_packed(p, TD_F32, td_conv_direct) : convolve_by_library(p);
     case TD_F64:
         return convolve_packed(p, TD_F64, thin ? td_conv_direct : td_conv_columns);

@@ -3,7 +3,9 @@
 #include "engine/cpu/spatial/spatial_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/vectors/vec_fma.h"
 #include "engine/cpu/vectors/vec_half.h"
+#include "engine/cpu/vectors/vec_part.h"
 
 #include <math.h>
 
@@ -110,8 +112,12 @@ static inline uint8_t pixel(double x) {
 #define PLAIN  1
 #include "engine/cpu/spatial/spatial_loops.h"
 
+#include "engine/cpu/spatial/spatial_depthwise_loops.h"
+
 extern const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels);
 const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels) = {
+    .depthwise_room = depthwise_room,
+    .depthwise = depthwise,
     .of = {[TD_U8] = &uint8_t_spatial,
            [TD_I8] = &int8_t_spatial,
            [TD_I16] = &int16_t_spatial,

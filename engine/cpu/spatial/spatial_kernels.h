@@ -23,7 +23,20 @@ typedef struct td_spatial_functions {
     void (*scatter)(void *x, const int64_t *places, const void *y, int64_t inner, int64_t n);
 } td_spatial_functions;
 
+/* A plane of a depthwise convolution of float32: y (rows x columns) = bias plus, at each place, the
+ * elements of x (in_rows x in_columns, zeros around it) that a square kernel meets, times its. The
+ * kernel has sides of 3 or 5, the stride is 1 or 2. */
+typedef struct td_depthwise_plane {
+    const float *x, *weight;
+    float *y, bias;
+    int64_t in_rows, in_columns, rows, columns;
+    int64_t side, stride, above, before; /* zeros above x, and before its columns */
+    float *room;                         /* depthwise_room elements */
+} td_depthwise_plane;
+
 typedef struct td_spatial_kernels {
+    int64_t (*depthwise_room)(const td_depthwise_plane *p); /* elements */
+    void (*depthwise)(const td_depthwise_plane *p);
     const td_spatial_functions *of[TD_DTYPE_COUNT]; /* NULL: not for this dtype */
 } td_spatial_kernels;
 

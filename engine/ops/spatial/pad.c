@@ -7,6 +7,8 @@
 
 #define TD_FAMILY "pad"
 
+enum { WHOLE = 4096 }; /* elements that are filled at once */
+
 /* ---- constants ---- */
 
 /* The pair of a dim; pairs count from the last dim. */
@@ -69,12 +71,47 @@ static td_status inner_part(td_tensor *x, td_value pad, int sign, td_tensor **ou
     return td_tensor_view(x, x->ndim, sizes, x->strides, offset, out);
 }
 
+static td_status fill_with(td_tensor *x, td_value value) {
+    return value.kind == TD_KIND_INT ? td_fill_int(x, value.i) : td_fill(x, value.f);
+}
+
+/* The n places from `first` on of a dim of x. */
+static td_status fill_places(td_tensor *x, int d, int64_t first, int64_t n, td_value value) {
+    int64_t sizes[TD_MAX_DIMS];
+    td_tensor *part = NULL;
+    memcpy(sizes, x->sizes, (size_t)x->ndim * sizeof *sizes);
+    sizes[d] = n;
+    if (td_numel(x->ndim, sizes) == 0)
+        return TD_OK;
+    td_status status = td_tensor_view(x, x->ndim, sizes, x->strides, first * x->strides[d], &part);
+    if (status == TD_OK)
+        status = fill_with(part, value);
+    td_release(part);
+    return status;
+}
+
+/* The margins alone, unless all is as soon done: the inner part is copied. */
+static td_status fill_margins(td_tensor *x, td_value pad, td_value value) {
+    td_status status = TD_OK;
+    if (x->numel <= WHOLE)
+        return fill_with(x, value);
+    for (int d = 0; d < x->ndim && status == TD_OK; d++) {
+        int64_t before, after;
+        pair_of(pad, x->ndim, d, &before, &after);
+        before = before < 0 ? 0 : before < x->sizes[d] ? before : x->sizes[d];
+        after = after < 0 ? 0 : after < x->sizes[d] ? after : x->sizes[d];
+        status = fill_places(x, d, 0, before, value);
+        if (status == TD_OK)
+            status = fill_places(x, d, x->sizes[d] - after, after, value);
+    }
+    return status;
+}
+
 static td_status kernel_constant_pad(td_call *call) {
     td_value pad = call->args[1], value = call->args[2];
     td_tensor *from = NULL, *to = NULL;
     td_status status = TD_OK;
-    TD_TRY(value.kind == TD_KIND_INT ? td_fill_int(call->out[0], value.i)
-                                     : td_fill(call->out[0], value.f));
+    TD_TRY(fill_margins(call->out[0], pad, value));
     TD_TRY(inner_part(call->args[0].tensor, pad, -1, &from));
     TD_TRY(inner_part(call->out[0], pad, 1, &to));
     if (to->numel && from->numel)

@@ -29,6 +29,7 @@ enum {
 static const char *const way_names[WAYS] = {
     [TD_WAY_PLAIN] = "plain",       [TD_WAY_VECTORS] = "vectors",
     [TD_WAY_BLOCKS] = "blocks",     [TD_WAY_PANELS] = "panels",
+    [TD_WAY_FEW] = "few",           [TD_WAY_FEW_KEPT] = "few_kept",
     [TD_WAY_OPENBLAS] = "openblas", [TD_WAY_ONEDNN_SGEMM] = "onednn_sgemm",
     [TD_WAY_ONEDNN] = "onednn",     [TD_WAY_ONEDNN_PACKED] = "onednn_packed",
     [TD_WAY_WIDE] = "wide",

@@ -1,0 +1,49 @@
+-- test_conv_ways.lua: convolutions that the CPU makes in ways of its own (kernels of one place as products, depthwise ones plane by
+-- plane) against float64, which goes another way; and that a result does not depend on threads or on how often a weight was met.
+local t = require "harness"
+local F = tide.nn.functional
+
+-- x's shape, weight's shape, stride, padding, groups.
+local cases = {
+    { { 1, 24, 16, 9 }, { 40, 24, 1, 1 } }, { { 3, 7, 12, 11 }, { 5, 7, 1, 1 } }, { { 2, 70, 32, 32 }, { 33, 70, 1, 1 } },
+    { { 1, 300, 7, 7 }, { 130, 300, 1, 1 } }, { { 1, 600, 5, 3 }, { 64, 600, 1, 1 } }, { { 2, 300, 7, 7 }, { 130, 300, 1, 1 } },
+    { { 1, 9, 140 }, { 6, 9, 1 } }, { { 1, 20, 4, 6, 7 }, { 8, 20, 1, 1, 1 } }, { { 1, 40, 1100 }, { 50, 40, 1 } },
+    { { 1, 5, 20, 17 }, { 5, 1, 3, 3 }, 1, 1, 5 }, { { 2, 3, 14, 14 }, { 3, 1, 5, 5 }, 1, 2, 3 }, { { 1, 4, 33, 40 }, { 4, 1, 3, 3 }, 2, 0, 4 },
+    { { 1, 4, 30, 31 }, { 4, 1, 5, 5 }, 2, 2, 4 }, { { 1, 2, 18, 50 }, { 2, 1, 3, 3 }, 1, 0, 2 }, { { 1, 2, 4, 70 }, { 2, 1, 5, 5 }, 1, 3, 2 },
+    { { 1, 6, 16, 16 }, { 6, 1, 3, 3 }, { 1, 2 }, 1, 6 }, { { 1, 6, 16, 16 }, { 12, 1, 3, 3 }, 1, 1, 6 }, { { 1, 3, 29, 29 }, { 3, 1, 3, 3 }, 2, { 1, 2 }, 3 },
+}
+
+local function convolve(x, weight, bias, case)
+    local by_dims = { F.conv1d, F.conv2d, F.conv3d }
+    return by_dims[x:dim() - 2](x, weight, bias, { stride = case[3] or 1, padding = case[4] or 0, groups = case[5] or 1 })
+end
+
+for k, case in ipairs(cases) do
+    t.test(("case_%d_is_that_of_float64"):format(k), function()
+        local _ <close> = tide.no_grad()
+        tide.manual_seed(k)
+        local x, weight, threads = tide.randn(case[1]), tide.randn(case[2]), tide.get_num_threads()
+        for _, bias in ipairs { false, tide.randn(case[2][1]) } do
+            local b = bias or nil
+            local want = convolve(x:double(), weight:double(), b and b:double(), case)
+            local first = convolve(x, weight, b, case)
+            t.is_true((first:double() - want):abs():max():item() < 1e-4, "bias: " .. tostring(bias ~= false))
+            for _, n in ipairs { 1, 2, 1, 2 } do
+                tide.set_num_threads(n)
+                t.is_true(tide.equal(convolve(x, weight, b, case), first), "another time, threads: " .. n)
+            end
+            tide.set_num_threads(threads)
+        end
+        weight:mul_(2) -- what was kept of it holds no longer
+        local want = convolve(x:double(), weight:double(), nil, case)
+        t.is_true((convolve(x, weight, nil, case):double() - want):abs():max():item() < 2e-4, "after a write")
+    end)
+end
+
+t.test("infinities_and_nan_stay_where_they_belong", function()
+    local x = tide.zeros(1, 4, 20, 20)
+    x[{ 1, 2, 10, 10 }] = math.huge
+    local y = F.conv2d(x, tide.ones(4, 1, 3, 3), nil, { padding = 1, groups = 4 })
+    t.eq(y:isinf():sum():item(), 9)
+    t.eq(y:isnan():sum():item(), 0)
+end)
