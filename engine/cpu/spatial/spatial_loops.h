@@ -585,10 +585,10 @@ static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps
                 NAME(max_place)((T *)to + at, places_from(places, at), from, axis, i, j, k);
             else if (NAME(fits_vectors)(axis, inner, i, j, k))
                 NAME(max_wide)
-                ((T *)to + at, places_from(places, at), from, axis, inner, i, j, k,
-                 end * axis[2].out * inner - at);
-            else
-                NAME(max_places)((T *)to + at, places_from(places, at), from, axis, inner, i, j, k);
+            ((T *)to + at, places_from(places, at), from, axis, inner, i, j, k,
+             end * axis[2].out * inner - at);
+            else NAME(max_places)((T *)to + at, places_from(places, at), from, axis, inner, i, j,
+                                  k);
         }
     }
 }
