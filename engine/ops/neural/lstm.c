@@ -65,7 +65,7 @@ static td_status kernel_lstm_gates(td_call *call) {
     };
     td_tensor *gates = call->out[2], *outs[GATES + 2] = {NULL};
     const td_operand both[] = {{.tensor = call->args[0].tensor}, {.tensor = call->args[1].tensor}};
-    td_operand operands[GATES + 2] = {{NULL}};
+    td_operand operands[GATES + 2] = {{.tensor = NULL}};
     td_pointwise_plan sum = {.program = td_primitive_program(TD_PW_add),
                              .operands = both,
                              .compute = (td_dtype)gates->dtype,
@@ -105,7 +105,7 @@ static td_status kernel_gates_gradients(td_call *call) {
     };
     const td_value *a = call->args;
     td_tensor *gates[GATES] = {NULL}, *outs[GATES + 1] = {NULL};
-    td_operand operands[10] = {{NULL}};
+    td_operand operands[10] = {{.tensor = NULL}};
     td_pointwise_plan plan = {
         .operands = operands, .compute = (td_dtype)call->out[1]->dtype, .nlists = 1, .outs = outs};
     td_status status = TD_OK;
