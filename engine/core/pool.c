@@ -8,6 +8,10 @@
  * Who waits does so awake for some microseconds, which saves two switches where calls follow each
  * other closely, and then asleep. A thread whose processor was taken from it while it could have
  * run is not alone there: it goes to sleep at once for a while.
+ *
+ * A worker that has joined and then loses its processor is waited for, which may take longer than
+ * the whole call would have taken alone. So each thread keeps account of what helpers saved its
+ * calls and what it waited for them, and calls nobody for a while where that is less than nothing.
  */
 #include "engine/core/pool.h"
 
@@ -36,7 +40,8 @@ typedef struct post {
     _Alignas(64) atomic_uint state;
     atomic_bool taken;
     atomic_int workers;
-    td_crew_fn fn; /* with ctx: written while nobody can join */
+    atomic_llong help; /* ns that those who joined were at it */
+    td_crew_fn fn;     /* with ctx: written while nobody can join */
     void *ctx;
 } post;
 
@@ -93,12 +98,13 @@ typedef struct company {
 } company;
 static _Thread_local company others;
 
-static void look_for_company(void) {
+static bool look_for_company(void) {
     struct rusage usage;
-    if (getrusage(RUSAGE_THREAD, &usage) == 0 && usage.ru_nivcsw != others.taken_away) {
-        others.taken_away = usage.ru_nivcsw;
-        others.sober = SOBER;
-    }
+    if (getrusage(RUSAGE_THREAD, &usage) || usage.ru_nivcsw == others.taken_away)
+        return false;
+    others.taken_away = usage.ru_nivcsw;
+    others.sober = SOBER;
+    return true;
 }
 
 /* Wait awake, a bounded time, until a word is no longer `value`; whether it came to that. Not at
@@ -129,8 +135,11 @@ static void help(post *p, int number) {
         if (!atomic_compare_exchange_weak(&p->state, &state, state + 1))
             continue;
         /* Another call may have come to this post since its workers were read. */
-        if (number < atomic_load_explicit(&p->workers, memory_order_relaxed))
+        if (number < atomic_load_explicit(&p->workers, memory_order_relaxed)) {
+            int64_t begin = clock_ns();
             p->fn(p->ctx, number);
+            atomic_fetch_add_explicit(&p->help, clock_ns() - begin, memory_order_relaxed);
+        }
         if (atomic_fetch_sub(&p->state, 1) == (WAITING | 1))
             futex_wake(&p->state);
         return;
@@ -212,6 +221,62 @@ static void grow(int n) {
     pthread_mutex_unlock(&growing);
 }
 
+/* ---- what helpers are worth ---- */
+
+/* CREDIT_NS: of what helpers saved, how much counts against waits to come: about as much as waiting
+ * for a processor takes. TRIAL_NS: what calls may lose before that is held against them: helpers
+ * who sleep take long to come once. REGRET: how many times as long as was lost calls have no
+ * helpers, so that losing now and then costs little; from ALONE to ALONE_MOST ticks, twice as long
+ * after each loss that no savings came before. */
+enum { CREDIT_NS = 1000000, TRIAL_NS = 250000, CALL_NS = 100000, LONG_NS = 500000 };
+enum { REGRET = 32, ALONE = 4, ALONE_MOST = 256, UNIT_NS = 64, TICK_BITS = 20 /* 2^20 ns */ };
+enum {
+    SIZES = 3,
+    TIMES = 16 /* kinds of calls by their work, each TIMES that of the one before */
+};
+
+/* (Small: a thread's state is.) */
+typedef struct account {
+    uint32_t alone_until; /* tick; 0: calls may have helpers */
+    int16_t balance;      /* saved less lost, from -TRIAL_NS to CREDIT_NS, in UNIT_NS */
+    uint16_t doubled;
+} account;
+static _Thread_local account accounts[SIZES];
+
+static account *account_of(int64_t grains) {
+    int size = 0;
+    for (; size < SIZES - 1 && grains >= TIMES; grains /= TIMES)
+        size++;
+    return &accounts[size];
+}
+
+/* Ticks go round: the difference says which is later. */
+static bool is_alone(account *a) {
+    if (TD_LIKELY(!a->alone_until))
+        return false;
+    if ((int32_t)(a->alone_until - (uint32_t)(clock_ns() >> TICK_BITS)) > 0)
+        return true;
+    a->alone_until = 0;
+    return false;
+}
+
+/* A call has come to its end `now`. */
+static void settle(account *a, int64_t now, int64_t saved, int64_t lost) {
+    int64_t balance = (int64_t)a->balance * UNIT_NS + saved - lost;
+    if (balance < -TRIAL_NS) {
+        int64_t alone = (ALONE + (-balance * REGRET >> TICK_BITS)) << a->doubled;
+        a->balance = 0;
+        a->alone_until =
+            ((uint32_t)(now >> TICK_BITS) + (uint32_t)(alone < ALONE_MOST ? alone : ALONE_MOST)) |
+            1;
+        a->doubled = (uint16_t)(a->doubled + (alone < ALONE_MOST));
+        return;
+    }
+    a->balance = (int16_t)((balance < CREDIT_NS ? balance : CREDIT_NS) / UNIT_NS);
+    if (balance >= CREDIT_NS)
+        a->doubled = 0;
+}
+
 /* ---- calls ---- */
 
 static post *take_post(void) {
@@ -226,14 +291,17 @@ static void put_up(post *p, int n, td_crew_fn fn, void *ctx) {
     p->fn = fn;
     p->ctx = ctx;
     atomic_store_explicit(&p->workers, n, memory_order_relaxed);
+    atomic_store_explicit(&p->help, 0, memory_order_relaxed);
     atomic_store(&p->state, OPEN);
     for (int k = 1; k < n; k++)
         if (atomic_exchange(&workers[k].summons, CALLED) == ASLEEP)
             futex_wake(&workers[k].summons);
 }
 
-static void take_down(post *p) {
+/* Whether anybody had to be waited for. */
+static bool close_post(post *p) {
     unsigned state = atomic_fetch_and(&p->state, ~OPEN) & JOINED;
+    bool late = state != 0;
     while (state && wait_awake(&p->state, state))
         state = atomic_load(&p->state);
     if (state) {
@@ -242,22 +310,50 @@ static void take_down(post *p) {
             futex_wait(&p->state, state);
         atomic_store(&p->state, 0);
     }
-    atomic_store_explicit(&p->taken, false, memory_order_release);
+    return late;
 }
 
-void td_pool_run(int n, td_crew_fn fn, void *ctx) {
-    int helpers = n - 1, limit = atomic_load_explicit(&most, memory_order_relaxed);
-    if (helpers > limit)
-        helpers = limit;
-    if (TD_UNLIKELY(helpers > atomic_load_explicit(&started, memory_order_relaxed)))
-        grow(helpers);
-    post *p =
-        helpers > 0 ? take_post() : NULL; /* so many calls at once keep every processor busy */
-    if (p)
-        put_up(p, helpers + 1, fn, ctx);
+static void run_alone(td_crew_fn fn, void *ctx) {
     within = true;
     fn(ctx, 0);
     within = false;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Helpers save what they do while the caller works too, but for times in which the system took its
+ * processor away, which look long alone as well. Calling them is lost (though not more than
+ * CALL_NS: one that was given the caller's processor for it did the caller's work), and waiting for
+ * them. */
+static void run_helped(post *p, account *a, int crew, td_crew_fn fn, void *ctx) {
+    int64_t begin = clock_ns();
+    put_up(p, crew, fn, ctx);
+    int64_t called = clock_ns();
+    run_alone(fn, ctx);
+    int64_t done = clock_ns(), end = close_post(p) ? clock_ns() : done;
+    int64_t help = atomic_load_explicit(&p->help, memory_order_relaxed);
+    bool known = done - called < LONG_NS || !look_for_company();
+    settle(a, end, known ? least(help, (done - called) * (crew - 1)) : 0,
+           least(called - begin, CALL_NS) + end - done);
+    atomic_store_explicit(&p->taken, false, memory_order_release);
+}
+
+void td_pool_run(int n, int64_t grains, td_crew_fn fn, void *ctx) {
+    int helpers = n - 1, limit = atomic_load_explicit(&most, memory_order_relaxed);
+    account *a = account_of(grains);
+    post *p = NULL;
+    if (helpers > limit)
+        helpers = limit;
+    if (is_alone(a))
+        helpers = 0;
+    if (TD_UNLIKELY(helpers > atomic_load_explicit(&started, memory_order_relaxed)))
+        grow(helpers);
+    if (helpers > 0)
+        p = take_post(); /* none: so many calls at once keep every processor busy */
     if (p)
-        take_down(p);
+        run_helped(p, a, helpers + 1, fn, ctx);
+    else
+        run_alone(fn, ctx);
 }

@@ -4,6 +4,7 @@
 #define TD_CORE_POOL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { TD_POOL_MOST = 1024 }; /* workers of one call, the caller among them */
 
@@ -13,9 +14,10 @@ typedef void (*td_crew_fn)(void *ctx, int worker);
 
 /* Call fn on this thread and on up to workers - 1 others, each of which may come or not: fn must
  * take up what nobody has taken yet, until nothing is left. Returns when this thread's fn and those
- * of the others that came have returned; who is late is not waited for. Any number of threads may
- * call at once. Not within fn (td_pool_within). */
-void td_pool_run(int workers, td_crew_fn fn, void *ctx);
+ * of the others that came have returned; who is late is not waited for. Nobody is called for a
+ * while where calls of about that much work (in grains, TD_GRAIN) have lost by it. Any number of
+ * threads may call at once. Not within fn (td_pool_within). */
+void td_pool_run(int workers, int64_t grains, td_crew_fn fn, void *ctx);
 
 /* Is this thread inside a td_pool_run? */
 bool td_pool_within(void);

@@ -159,7 +159,7 @@ static td_status run_loop(int threads, int64_t n, int64_t grain, int64_t cost, t
     }
     int limit = atomic_load_explicit(&thread_limit, memory_order_relaxed);
     if (threads > 1 && limit > 1)
-        td_pool_run(threads < limit ? threads : limit, run_shares, &l);
+        td_pool_run(threads < limit ? threads : limit, n / grain, run_shares, &l);
     else
         run_shares(&l, 0);
     /* Also when nothing was left out for it: the function itself may have left early. */

@@ -2,13 +2,17 @@
  * device as `check` plans. */
 #include "engine/ops/element_checks.h"
 
-td_status td_lazy_program_get(td_lazy_program *lazy, const td_program **program) {
-    static const char *const names[] = {"x"};
+/* `names` NULL: a formula over x. */
+static td_status get(td_lazy_program *lazy, int noperands, const char *const *names,
+                     const td_program **program) {
     const td_program *there = atomic_load_explicit(&lazy->program, memory_order_acquire), *made;
+    uint32_t written;
     *program = there;
     if (TD_LIKELY(there != NULL))
         return TD_OK;
-    td_status status = td_program_compile(lazy->formula, 1, names, &made);
+    td_status status =
+        names ? td_program_compile_updates(lazy->formula, noperands, names, &written, &made)
+              : td_program_compile(lazy->formula, 1, (const char *const[]){"x"}, &made);
     if (status)
         return status;
     *program = made;
@@ -17,6 +21,15 @@ td_status td_lazy_program_get(td_lazy_program *lazy, const td_program **program)
         *program = there;
     }
     return TD_OK;
+}
+
+td_status td_lazy_program_get(td_lazy_program *lazy, const td_program **program) {
+    return get(lazy, 1, NULL, program);
+}
+
+td_status td_lazy_updates_get(td_lazy_program *lazy, int noperands, const char *const *names,
+                              const td_program **program) {
+    return get(lazy, noperands, names, program);
 }
 
 td_status td_refuse(td_refusal *refusal, const td_tensor *x) {

@@ -5,13 +5,16 @@
 
 #include "engine/ops/pointwise/pointwise.h"
 
-/* A formula over one operand, x, compiled when it is first asked for. */
+/* A text that is compiled when it is first asked for: a formula over one operand, x, or updates of
+ * several operands (td_program_compile_updates), whose names are the same at every call. */
 typedef struct td_lazy_program {
     const char *formula;
     _Atomic(const td_program *) program;
 } td_lazy_program;
 
 td_status td_lazy_program_get(td_lazy_program *lazy, const td_program **program) TD_MUST_CHECK;
+td_status td_lazy_updates_get(td_lazy_program *lazy, int noperands, const char *const *names,
+                              const td_program **program) TD_MUST_CHECK;
 
 typedef struct td_refusal {
     td_lazy_program where; /* true where an element is refused */

@@ -156,19 +156,6 @@ function gpt.new(size)
     return Gpt(size)
 end
 
---- letters(text): the bytes that a text has, as tokens: {tensor of them, function from a token to its letter, from a letter}.
-function gpt.letters(text)
-    local found, names, tokens = {}, {}, {}
-    for byte in text:gmatch "." do
-        if not found[byte] then
-            names[#names + 1] = byte
-            found[byte] = #names
-        end
-        tokens[#tokens + 1] = found[byte]
-    end
-    return tide.tensor(tokens), names, found
-end
-
 --- train(net, tokens, {steps, batch, length, rate, seed}): the losses of AdamW on random stretches of a text.
 function gpt.train(net, tokens, options)
     local order = tide.Generator():manual_seed(options.seed or 0)
@@ -189,19 +176,9 @@ function gpt.train(net, tokens, options)
 end
 
 if arg and arg[0] and arg[0]:find "gpt%.lua$" then
-    local file = assert(io.open(arg[1] or error("usage: tide gpt.lua FILE [steps]", 0)))
-    local text = file:read "a"
-    file:close()
-    tide.manual_seed(0)
-    local tokens, names = gpt.letters(text)
-    local net = gpt.new { tokens = #names, context = 128, width = 128, heads = 4, layers = 4 }
-    local losses = gpt.train(net, tokens, { steps = tonumber(arg[2] or 500), length = 96 })
-    print(("loss %.3f"):format(losses[#losses]))
-    local made = net:generate(tokens["1:32"]:tolist(), 300, { temperature = 0.8 })
-    for k, token in ipairs(made) do
-        made[k] = names[token]
-    end
-    print(table.concat(made))
+    dofile((arg[0]:gsub("gpt%.lua$", "text.lua"))).learn_and_write(arg,
+        function(letters) return gpt.new { tokens = letters, context = 128, width = 128, heads = 4, layers = 4 } end,
+        function(net, tokens, steps) return gpt.train(net, tokens, { steps = steps, length = 96 }) end)
 end
 
 return gpt

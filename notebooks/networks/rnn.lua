@@ -92,20 +92,8 @@ function rnn.train_letters(net, tokens, options)
 end
 
 if arg and arg[0] and arg[0]:find "rnn%.lua$" then
-    local file = assert(io.open(arg[1] or error("usage: tide rnn.lua FILE [steps]", 0)))
-    local text = file:read "a"
-    file:close()
-    tide.manual_seed(0)
-    local gpt = dofile((arg[0]:gsub("rnn%.lua$", "gpt.lua")))
-    local tokens, names = gpt.letters(text)
-    local net = rnn.letters(#names, 128, 2)
-    local losses = rnn.train_letters(net, tokens, { steps = tonumber(arg[2] or 500), length = 64 })
-    print(("loss %.3f"):format(losses[#losses]))
-    local made = net:generate(tokens["1:32"]:tolist(), 300, { temperature = 0.8 })
-    for k, token in ipairs(made) do
-        made[k] = names[token]
-    end
-    print(table.concat(made))
+    dofile((arg[0]:gsub("rnn%.lua$", "text.lua"))).learn_and_write(arg, function(letters) return rnn.letters(letters, 128, 2) end,
+        function(net, tokens, steps) return rnn.train_letters(net, tokens, { steps = steps, length = 64 }) end)
 end
 
 return rnn

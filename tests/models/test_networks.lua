@@ -149,7 +149,7 @@ local text = ("the tide comes in, the tide goes out, and the moon looks on. "):r
 
 t.test("language_models_learn_a_text", function()
     local gpt, rnn = network "gpt", network "rnn"
-    local tokens, names, found = gpt.letters(text)
+    local tokens, names, found = network("text").letters(text)
     t.eq(names[found.t], "t")
     learns(function()
         local net = gpt.new { tokens = #names, context = 32, width = 32, heads = 2, layers = 2 }

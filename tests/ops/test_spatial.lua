@@ -101,6 +101,25 @@ for _, case in ipairs(side_by_side) do
     end)
 end
 
+t.test("maxima_side_by_side_are_at_the_same_places_for_any_number_of_channels", function()
+    local windows = { { 2 }, { 3, 2, 1 }, { { 2, 3 }, { 2, 1 }, { 1, 0 }, { 2, 1 } } }
+    for _, name in ipairs { "float32", "float64", "bfloat16", "float16", "int32", "int64", "uint8" } do
+        for _, channels in ipairs { 2, 3, 5, 6, 7, 8, 11, 16, 19, 40 } do
+            local x = tide.randint(0, 4, { 2, channels, 7, 9 }):to(tide[name]) -- several are the largest
+            if tide[name].is_floating_point then
+                x[x:eq(2) & tide.rand(x.shape):lt(0.3)] = 0 / 0
+            end
+            for _, window in ipairs(windows) do
+                local want, places = tide.max_pool2d(x, window[1], window[2], window[3], window[4], { return_indices = true })
+                local got, there = tide.max_pool2d(last(x), window[1], window[2], window[3], window[4], { return_indices = true })
+                local what = name .. " of " .. channels .. " channels"
+                t.is_true(tide.equal(there, places), what)
+                t.is_true(is_last(got) and tide.allclose(got:double(), want:double(), 0, 0, { equal_nan = true }), what)
+            end
+        end
+    end
+end)
+
 t.test("maxima_of_many_hold_on_to_what_is_no_number", function()
     for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.float16 } do
         for _, length in ipairs { 8, 31, 40, 100 } do
@@ -430,6 +449,22 @@ for k, c in ipairs(convolutions) do
         check_convolution(function(x) return (last(x)) end, table.unpack(c))
     end)
 end
+
+t.test("gradients_of_few_channels_are_those_of_float64_in_both_layouts", function()
+    for _, channels in ipairs { { 3, 6 }, { 1, 8 }, { 12, 12 }, { 32, 1 }, { 5, 20 }, { 7, 17 } } do
+        local x = tide.randn(3, channels[1], 9, 11):double():requires_grad_(true)
+        local w = tide.randn(channels[2], channels[1], 3, 5):double():requires_grad_(true)
+        local y = tide.conv2d(x, w, nil, { 2, 1 }, 1)
+        local g = tide.randn(y.shape):double()
+        y:backward(g)
+        for _, turn in ipairs { function(z) return z end, function(z) return (last(z)) end } do
+            local narrow = { turn(x:detach():float()):requires_grad_(true), turn(w:detach():float()):requires_grad_(true) }
+            tide.conv2d(narrow[1], narrow[2], nil, { 2, 1 }, 1):backward(turn(g:float()))
+            t.is_true(tide.allclose(narrow[1].grad:double(), x.grad, 1e-4, 1e-4))
+            t.is_true(tide.allclose(narrow[2].grad:double(), w.grad, 1e-4, 1e-4))
+        end
+    end
+end)
 
 t.test("sums_of_16_bit_floats_are_rounded_once", function()
     for _, dtype in ipairs { tide.bfloat16, tide.float16 } do

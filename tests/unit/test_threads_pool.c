@@ -52,6 +52,42 @@ TEST(each_item_of_each_caller_is_run_once) {
     CHECK_INT(atomic_load(&failures), 0);
 }
 
+/* ---- helpers that are no help ---- */
+
+typedef struct visits {
+    atomic_int came;
+    bool slow;
+} visits;
+
+/* The caller takes long enough over an item for others to come; those who come may take far longer.
+ */
+static void be_visited(void *ctx, int64_t begin, int64_t end, int worker) {
+    visits *v = ctx;
+    if (worker > 0)
+        atomic_fetch_add(&v->came, 1);
+    if (worker > 0 && v->slow)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    for (int64_t k = begin; k < end; k++)
+        for (volatile int spin = 0; spin < 20000; spin = spin + 1) {
+        }
+}
+
+TEST(helpers_that_hold_calls_up_are_not_called_for_a_while) {
+    enum { CALLS = 300 };
+    visits v = {.slow = true};
+    REQUIRE(td_set_num_threads(2) == TD_OK);
+    for (int k = 0; k < CALLS; k++)
+        CHECK(td_parallel_for(2, TD_GRAIN, be_visited, &v) == TD_OK);
+    CHECK(atomic_load(&v.came) < CALLS / 4);
+    /* and then they are again */
+    v = (visits){.slow = false};
+    for (int k = 0; k < 100000 && !atomic_load(&v.came); k++)
+        CHECK(td_parallel_for(2, TD_GRAIN, be_visited, &v) == TD_OK);
+    CHECK(atomic_load(&v.came) > 0);
+}
+
+/* ---- workers ---- */
+
 typedef struct seats {
     atomic_int taken[WORKERS];
     atomic_int failures;
@@ -255,6 +291,7 @@ int main(void) {
         return 1;
     }
     RUN(each_item_of_each_caller_is_run_once);
+    RUN(helpers_that_hold_calls_up_are_not_called_for_a_while);
     RUN(workers_differ_and_stay_below_the_number_asked_for);
     RUN(a_loop_within_a_loop_runs_on_its_thread);
     RUN(a_worker_that_does_not_come_holds_nobody_up);

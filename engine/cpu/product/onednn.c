@@ -623,7 +623,11 @@ static plan_key conv_key(plan_kind kind, dnnl_data_type_t type, const td_conv_ge
     return key;
 }
 
-/* A convolution's layouts: ours, and those that oneDNN is to choose. */
+/* How images lie while they are convolved: as they are given, as oneDNN chooses, or with channels
+ * last. */
+typedef enum conv_way { CONV_AS_GIVEN, CONV_CHOSEN, CONV_TURNED } conv_way;
+
+/* A convolution's layouts: ours, and those that are planned with. */
 typedef struct conv_layouts {
     td_dnn_layout *x, *w, *y, *bias;
     td_dnn_layout *any_x, *any_w, *any_y;
@@ -654,9 +658,8 @@ static td_status describe_plain(dnnl_data_type_t type, int ndims, const int64_t 
     return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
 }
 
-/* Images with channels last are taken as they lie where `native`; all else is laid out by oneDNN.
- */
-static td_status conv_describe(const td_conv_geometry *s, bool native, dnnl_data_type_t type,
+/* Weights are laid out by oneDNN. */
+static td_status conv_describe(const td_conv_geometry *s, conv_way way, dnnl_data_type_t type,
                                dnnl_data_type_t weight_type, bool bias, conv_layouts *l,
                                td_dnn_conv_plan *out) {
     int n = s->spatial == TD_SPATIAL ? TD_SPATIAL : 2,
@@ -674,12 +677,15 @@ static td_status conv_describe(const td_conv_geometry *s, bool native, dnnl_data
     if (bias)
         TD_TRY(describe_plain(type, 1, &s->o, 0, false, &l->bias));
     DNN_TRY("describing a tensor", dnn->layout_any(&l->any_w, l->w));
-    if (!native) {
+    if (way == CONV_CHOSEN) {
         DNN_TRY("describing a tensor", dnn->layout_any(&l->any_x, l->x));
         DNN_TRY("describing a tensor", dnn->layout_any(&l->any_y, l->y));
+    } else if (way == CONV_TURNED) {
+        TD_TRY(describe_plain(type, n + 2, x, n, true, &l->any_x));
+        TD_TRY(describe_plain(type, n + 2, y, n, true, &l->any_y));
     }
-    *out = (td_dnn_conv_plan){.x = native ? l->x : l->any_x,
-                              .y = native ? l->y : l->any_y,
+    *out = (td_dnn_conv_plan){.x = way == CONV_AS_GIVEN ? l->x : l->any_x,
+                              .y = way == CONV_AS_GIVEN ? l->y : l->any_y,
                               .w = l->any_w,
                               .bias = l->bias};
     for (int k = 0; k < n; k++) {
@@ -715,25 +721,24 @@ static void conv_plan_clear(conv_plan *c) {
     conv_clear(&c->layouts);
 }
 
-static td_status plan_forward(const td_conv_geometry *s, bool native, dnnl_data_type_t type,
+static td_status plan_forward(const td_conv_geometry *s, conv_way way, dnnl_data_type_t type,
                               bool bias, conv_layouts *l, dnnl_primitive_desc_t *out) {
     td_dnn_conv_plan described;
     td_status status = TD_OK;
-    TD_TRY(conv_describe(s, native, type, type, bias, l, &described));
+    TD_TRY(conv_describe(s, way, type, type, bias, l, &described));
     DNN_TRY("planning", dnn->plan_conv(out, engine, attributes, &described));
 done:
     return status;
 }
 
 /* A weight's gradient is float32, whatever the dtype of the images. */
-static td_status plan_gradient(const td_conv_geometry *s, bool native, dnnl_data_type_t type,
+static td_status plan_gradient(const td_conv_geometry *s, conv_way way, dnnl_data_type_t type,
                                bool weight, conv_plan *c) {
     td_dnn_conv_plan described;
     td_status status = TD_OK;
-    TD_TRY(plan_forward(s, native, type, false, &c->layouts, &c->hint));
+    TD_TRY(plan_forward(s, way, type, false, &c->layouts, &c->hint));
     conv_clear(&c->layouts);
-    TD_TRY(
-        conv_describe(s, native, type, weight ? dnnl_f32 : type, false, &c->layouts, &described));
+    TD_TRY(conv_describe(s, way, type, weight ? dnnl_f32 : type, false, &c->layouts, &described));
     if (weight)
         DNN_TRY("planning", dnn->plan_conv_weight(&c->pd, engine, attributes, &described, c->hint));
     else
@@ -742,10 +747,21 @@ done:
     return status;
 }
 
-static td_status plan_way(const td_conv_geometry *s, plan_kind kind, bool native,
+static td_status plan_way(const td_conv_geometry *s, plan_kind kind, conv_way way,
                           dnnl_data_type_t type, bool bias, conv_plan *c) {
-    return kind == CONV ? plan_forward(s, native, type, bias, &c->layouts, &c->pd)
-                        : plan_gradient(s, native, type, kind == CONV_WEIGHT, c);
+    return kind == CONV ? plan_forward(s, way, type, bias, &c->layouts, &c->pd)
+                        : plan_gradient(s, way, type, kind == CONV_WEIGHT, c);
+}
+
+/* oneDNN lays row-major images out in blocks of 16 channels. Where results don't fill them,
+ * gradients are of padding for the most part, and those of bfloat16 weights have no kernel but one
+ * of products image by image: with channels last both are quicker, but for the weight of a first
+ * layer, whose images it takes as they are. */
+static conv_way way_of(const td_conv_geometry *s, plan_kind kind, dnnl_data_type_t type) {
+    bool first = kind == CONV_WEIGHT && type == dnnl_f32 && s->c < 4;
+    if (s->channels_last)
+        return CONV_AS_GIVEN;
+    return kind != CONV && s->groups == 1 && s->o % 16 != 0 && !first ? CONV_TURNED : CONV_CHOSEN;
 }
 
 static td_status make_conv(const void *what, plan *p) {
@@ -754,10 +770,11 @@ static td_status make_conv(const void *what, plan *p) {
     bool bias = p->key.word[CONV_BIAS];
     dnnl_data_type_t type = (dnnl_data_type_t)p->key.word[CONV_TYPE];
     conv_plan c = {0};
-    td_status status = plan_way(s, kind, s->channels_last, type, bias, &c);
-    if (s->channels_last && status != TD_ENOMEM && (status || !is_fast(c.pd))) {
+    conv_way way = way_of(s, kind, type);
+    td_status status = plan_way(s, kind, way, type, bias, &c);
+    if (way != CONV_CHOSEN && status != TD_ENOMEM && (status || !is_fast(c.pd))) {
         conv_plan_clear(&c);
-        status = plan_way(s, kind, false, type, bias, &c);
+        status = plan_way(s, kind, CONV_CHOSEN, type, bias, &c);
     }
     if (status)
         goto done;

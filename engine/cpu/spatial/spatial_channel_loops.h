@@ -17,6 +17,9 @@ typedef C NAME(addends) __attribute__((vector_size(NAME(side) * sizeof(C))));
 typedef A NAME(totals) __attribute__((vector_size(NAME(side) * sizeof(A))));
 typedef C NAME(some) __attribute__((vector_size(NAME(most) * sizeof(C))));
 typedef __typeof__((NAME(some)){0} < (NAME(some)){0}) NAME(choice);
+/* Places, as wide as what is compared. */
+typedef __typeof__(__builtin_choose_expr(sizeof(C) == 8, (int64_t)0, (int32_t)0)) NAME(index);
+typedef NAME(index) NAME(indices) __attribute__((vector_size(NAME(most) * sizeof(C))));
 
 #ifdef PLAIN
 #define LOAD_ELEMENTS(n, type)                                                                     \
@@ -101,6 +104,11 @@ static inline void NAME(store_some)(T *to, const NAME(some) * v) {
 #ifdef PLAIN
     typedef T elements __attribute__((vector_size(NAME(most) * sizeof(T))));
     elements e = __builtin_convertvector(*v, elements);
+    memcpy(to, &e, sizeof e);
+#elif defined WORDS
+    typedef uint16_t elements __attribute__((vector_size(NAME(most) * sizeof(uint16_t))));
+    typedef uint32_t words __attribute__((vector_size(NAME(most) * sizeof(uint32_t))));
+    elements e = __builtin_convertvector((words)*v >> 16, elements);
     memcpy(to, &e, sizeof e);
 #else
     for (int c = 0; c < NAME(most); c++)
@@ -312,50 +320,92 @@ static inline bool NAME(above)(C v, C best) {
 #endif
 }
 
-/* The same of several: the larger, or the one that is no number. */
-static inline void NAME(keep_larger)(NAME(some) * best, const NAME(some) * v) {
+/* Which of several are larger, or no number. */
+static inline NAME(choice) NAME(which_above)(const NAME(some) * v, const NAME(some) * best) {
     NAME(choice) more = *v > *best;
 #if FLOATS
     more |= *v != *v;
 #endif
+    return more;
+}
+
+/* The same of several: the larger, or the one that is no number. */
+static inline void NAME(keep_larger)(NAME(some) * best, const NAME(some) * v) {
+    NAME(choice) more = NAME(which_above)(v, best);
     *best = (NAME(some))((more & (NAME(choice)) * v) | (~more & (NAME(choice)) * best));
 }
 
-/* A block of the largest of one window. */
-static ALWAYS void NAME(max_window)(T *y, const T *x, const td_taps *axis, int64_t inner,
-                                    const int64_t place[TD_SPATIAL], const int sides) {
+/* A block of the largest of one window, and where they are unless `places` is NULL; of a place with
+ * fewer elements than a vector has, `n`, the rest is what lies behind it. */
+static ALWAYS void NAME(max_window)(T *y, int64_t *places, const T *x, const td_taps *axis,
+                                    int64_t inner, const int64_t place[TD_SPATIAL], const int sides,
+                                    const int n) {
     const td_taps *up = &axis[0], *mid = &axis[1], *last = &axis[2];
     int64_t i = place[0], j = place[1], k = place[2];
     int64_t first = (up->begin[i] * mid->in + mid->begin[j]) * last->in + last->begin[k];
     NAME(some) best[NAME(sides)], v;
-    for (int s = 0; s < sides; s++)
+    NAME(indices) where[NAME(sides)], none = {0};
+    for (int s = 0; s < sides; s++) {
         NAME(load_some)(&best[s], x + first * inner + s * NAME(most));
+        where[s] = none + (NAME(index))first;
+    }
     for (int64_t a = up->begin[i]; a < up->end[i]; a += up->step)
         for (int64_t b = mid->begin[j]; b < mid->end[j]; b += mid->step)
             for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
-                const T *from = x + ((a * mid->in + b) * last->in + t) * inner;
+                int64_t at = (a * mid->in + b) * last->in + t;
+                const T *from = x + at * inner;
                 for (int s = 0; s < sides; s++) {
                     NAME(load_some)(&v, from + s * NAME(most));
+                    if (places) {
+                        NAME(indices) more = (NAME(indices))NAME(which_above)(&v, &best[s]);
+                        where[s] = (more & (none + (NAME(index))at)) | (~more & where[s]);
+                    }
                     NAME(keep_larger)(&best[s], &v);
                 }
             }
+    T few[NAME(most)], *to = n < NAME(most) ? few : y;
     for (int s = 0; s < sides; s++)
-        NAME(store_some)(y + s * NAME(most), &best[s]);
+        NAME(store_some)(to + s * NAME(most), &best[s]);
+    for (int c = 0; to != y && c < n; c++)
+        y[c] = few[c];
+    for (int s = 0; s < sides && places; s++)
+        for (int c = 0; c < n; c++)
+            places[s * NAME(most) + c] = where[s][c];
 }
 
-/* The largest of a window with so many elements or more at every place. */
-static void NAME(max_wide)(T *y, const T *x, const td_taps *axis, int64_t inner, int64_t i,
-                           int64_t j, int64_t k) {
+/* Do places and what lies behind them for a vector fit into the volume, and places into where they
+ * are kept? */
+static inline bool NAME(fits_vectors)(const td_taps *axis, int64_t inner, int64_t i, int64_t j,
+                                      int64_t k) {
+    int64_t last =
+        ((axis[0].end[i] - 1) * axis[1].in + axis[1].end[j] - 1) * axis[2].in + axis[2].end[k] - 1;
+    int64_t all = axis[0].in * axis[1].in * axis[2].in;
+    return all <= INT32_MAX && (inner >= NAME(most) || last * inner + NAME(most) <= all * inner);
+}
+
+/* The largest of a window with several elements at every place, and where they are unless `places`
+ * is NULL. There is room for `room` elements, of which windows to come write those behind. */
+static void NAME(max_wide)(T *y, int64_t *places, const T *x, const td_taps *axis, int64_t inner,
+                           int64_t i, int64_t j, int64_t k, int64_t room) {
     const int64_t place[TD_SPATIAL] = {i, j, k};
     int sides;
+    if (inner < NAME(most) && room < NAME(most)) {
+        NAME(max_window)(y, places, x, axis, inner, place, 1, (int)inner);
+        return;
+    }
+    if (inner < NAME(most)) {
+        NAME(max_window)(y, places, x, axis, inner, place, 1, NAME(most));
+        return;
+    }
     for (int64_t next = 0; next < inner; next += sides * NAME(most)) {
         int64_t at = NAME(next_block)(next, inner, NAME(most), &sides);
+        int64_t *there = places ? places + at : NULL;
         if (sides == 1)
-            NAME(max_window)(y + at, x + at, axis, inner, place, 1);
+            NAME(max_window)(y + at, there, x + at, axis, inner, place, 1, NAME(most));
         else if (sides == 2)
-            NAME(max_window)(y + at, x + at, axis, inner, place, 2);
+            NAME(max_window)(y + at, there, x + at, axis, inner, place, 2, NAME(most));
         else
-            NAME(max_window)(y + at, x + at, axis, inner, place, NAME(sides));
+            NAME(max_window)(y + at, there, x + at, axis, inner, place, NAME(sides), NAME(most));
     }
 }
 

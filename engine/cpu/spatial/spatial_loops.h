@@ -583,10 +583,12 @@ static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps
                 ((T *)to)[at] = PUT(NAME(max_along)(from, axis, i, j, k));
             else if (inner == 1)
                 NAME(max_place)((T *)to + at, places_from(places, at), from, axis, i, j, k);
-            else if (inner >= NAME(most) && !places)
-                NAME(max_wide)((T *)to + at, from, axis, inner, i, j, k);
-            else
-                NAME(max_places)((T *)to + at, places_from(places, at), from, axis, inner, i, j, k);
+            else if (NAME(fits_vectors)(axis, inner, i, j, k))
+                NAME(max_wide)
+            ((T *)to + at, places_from(places, at), from, axis, inner, i, j, k,
+             end * axis[2].out * inner - at);
+            else NAME(max_places)((T *)to + at, places_from(places, at), from, axis, inner, i, j,
+                                  k);
         }
     }
 }

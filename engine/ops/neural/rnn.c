@@ -2,6 +2,7 @@
  * inputs of all times are multiplied at once, the states one after the other. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "engine/core/modes.h"
 #include "engine/ops/composite_rows.h"
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/rule_helpers.h"
@@ -21,20 +22,21 @@ typedef struct weights {
 
 static td_status apply_gates(kind which, td_tensor *from_input, td_tensor *from_state,
                              td_tensor *state, td_tensor **cell, td_tensor **out) {
-    td_tensor *both[2] = {NULL};
-    td_status status = TD_OK;
+    td_tensor *made[3];
+    td_status status;
     if (which == RNN_TANH || which == RNN_RELU)
         return TD_APPLY(out, elman_gate, TD_T(from_input), TD_T(from_state),
                         TD_B(which == RNN_RELU));
     if (which == GRU)
         return TD_APPLY(out, gru_gates, TD_T(from_input), TD_T(from_state), TD_T(state));
-    status = td_op_apply(TD_OP(lstm_gates), both, 3,
+    status = td_op_apply(TD_OP(lstm_gates), made, 3,
                          (td_value[]){TD_T(from_input), TD_T(from_state), TD_T(*cell)});
     if (status)
         return status;
     td_release(*cell);
-    *cell = both[1];
-    *out = both[0];
+    td_release(made[2]);
+    *cell = made[1];
+    *out = made[0];
     return TD_OK;
 }
 
@@ -144,12 +146,15 @@ static weights weights_at(const sequence *s, int64_t place) {
                      s->projects ? p[per - 1] : NULL};
 }
 
-/* All times in one direction: outputs[t], and the last states into *h and *c. */
+/* All times in one direction: their outputs, and the last states into *h and *c. */
 static td_status run_times(const sequence *s, const weights *w, td_tensor *x, bool backwards,
-                           td_tensor **h, td_tensor **c, td_tensor **outputs) {
+                           td_tensor **h, td_tensor **c, td_tensor **out) {
     td_tensor *projected = NULL, *now = NULL;
     int64_t times = x->sizes[0];
-    td_status status = TD_OK;
+    td_tensor **outputs = td_calloc((size_t)times, sizeof(td_tensor *));
+    td_status status = outputs ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
+    if (status)
+        return status;
     TD_TRY(TD_APPLY(&projected, linear, TD_T(x), TD_T(w->ih), td_tensor_or_nil(w->b_ih)));
     for (int64_t k = 0; k < times; k++) {
         int64_t t = backwards ? times - 1 - k : k;
@@ -160,9 +165,50 @@ static td_status run_times(const sequence *s, const weights *w, td_tensor *x, bo
         TD_TRY(step(s->which, w, now, h, c));
         outputs[t] = td_retain(*h);
     }
+    status = TD_APPLY(out, stack, TD_TENSORS((int32_t)times, outputs), TD_I(0));
 done:
     td_release(projected);
     td_release(now);
+    for (int64_t t = 0; t < times; t++)
+        td_release(outputs[t]);
+    td_free(outputs);
+    return status;
+}
+
+/* Whether backward, or whoever takes calls in hand, may ask for what the times made on their way.
+ */
+static bool keeps_times(td_tensor *const *tensors, int n) {
+    bool keep = td_modes_current.dispatcher != NULL;
+    for (int k = 0; k < n; k++)
+        keep = keep || td_op_records(tensors[k]);
+    return keep;
+}
+
+/* All times of an LSTM whose states are not projected, as one operator. Its biases are one. Under
+ * autocast the weight is cast once, to the dtype in which the inputs were multiplied. */
+static td_status run_lstm_at_once(const weights *w, td_tensor *x, bool backwards, td_tensor **h,
+                                  td_tensor **c, td_tensor **out) {
+    td_tensor *projected = NULL, *made[3] = {NULL}, *hh = td_retain(w->hh), *bias = NULL;
+    bool casting = td_modes_current.casting;
+    td_status status = TD_OK;
+    if (w->b_ih)
+        TD_TRY(TD_APPLY(&bias, add, TD_T(w->b_ih), TD_T(w->b_hh)));
+    TD_TRY(TD_APPLY(&projected, linear, TD_T(x), TD_T(w->ih), td_tensor_or_nil(bias)));
+    if (casting)
+        TD_STEP(&hh, to, TD_T(hh), TD_DTYPE((td_dtype)projected->dtype));
+    bool keep = keeps_times((td_tensor *[]){projected, *h, *c, hh}, 4);
+    TD_TRY(td_op_apply(TD_OP(lstm_times), made, 7,
+                       (td_value[]){TD_T(projected), TD_T(*h), TD_T(*c), TD_T(hh), TD_B(backwards),
+                                    TD_B(casting), TD_B(keep)}));
+    TD_STEP(h, select, TD_T(made[0]), TD_I(0), TD_I(backwards ? 0 : -1));
+    TD_STEP(c, select, TD_T(made[1]), TD_I(0), TD_I(backwards ? 0 : -1));
+    *out = td_retain(made[0]);
+done:
+    td_release(projected);
+    td_release(hh);
+    td_release(bias);
+    for (int k = 0; k < 3; k++)
+        td_release(made[k]);
     return status;
 }
 
@@ -170,24 +216,20 @@ done:
 static td_status run_direction(const sequence *s, int64_t place, td_tensor *x, bool backwards,
                                td_tensor **states, td_tensor **cells, td_tensor **out) {
     weights w = weights_at(s, place);
-    int64_t times = x->sizes[0];
-    td_tensor **outputs = td_calloc((size_t)times, sizeof(td_tensor *)), *first = NULL;
-    td_status status = outputs ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
-    if (status)
-        return status;
+    td_tensor *first = NULL;
+    td_status status = TD_OK;
     TD_TRY(TD_APPLY(&states[place], select, TD_T(s->h0), TD_I(0), TD_I(place)));
     if (s->c0)
         TD_TRY(TD_APPLY(&cells[place], select, TD_T(s->c0), TD_I(0), TD_I(place)));
     TD_TRY(TD_APPLY(&first, select, TD_T(x), TD_I(0), TD_I(0)));
     const td_tensor *unit = s->c0 ? cells[place] : states[place];
     TD_TRY(check_cell(s->which, first, states[place], unit->sizes[unit->ndim - 1], &w));
-    TD_TRY(run_times(s, &w, x, backwards, &states[place], &cells[place], outputs));
-    status = TD_APPLY(out, stack, TD_TENSORS((int32_t)times, outputs), TD_I(0));
+    if (s->which == LSTM && !s->projects)
+        status = run_lstm_at_once(&w, x, backwards, &states[place], &cells[place], out);
+    else
+        status = run_times(s, &w, x, backwards, &states[place], &cells[place], out);
 done:
     td_release(first);
-    for (int64_t t = 0; t < times; t++)
-        td_release(outputs[t]);
-    td_free(outputs);
     return status;
 }
 
@@ -372,25 +414,6 @@ TD_OPERATOR(elman_gate) = {
     .formula = "if(rectified, relu(x + h), tanh(x + h))",
     .flags = TD_OP_INTERNAL,
 };
-TD_OPERATOR(lstm_gates) = {
-    .schema = "(Tensor x, Tensor h, Tensor cell) -> (Tensor state, Tensor next)",
-    .doc = "New state and cell state from what input and state give to the four gates.",
-    .formula = "s = x + h; n = cell.size(cell.ndim - 1);"
-               "c = lstm_next(narrow(s, -1, 0, n), narrow(s, -1, n, n), narrow(s, -1, 2 * n, n),"
-               "              cell);"
-               "state: lstm_state(narrow(s, -1, 3 * n, n), c); next: c",
-    .flags = TD_OP_INTERNAL,
-};
-ELEMENTS(lstm_next, "(Tensor enter, Tensor forget, Tensor fresh, Tensor cell)",
-         "The cell state after a step.", "sigmoid(forget) * cell + sigmoid(enter) * tanh(fresh)",
-         "enter: g * sigmoid(enter) * (1 - sigmoid(enter)) * tanh(fresh);"
-         "forget: g * sigmoid(forget) * (1 - sigmoid(forget)) * cell;"
-         "fresh: g * sigmoid(enter) * (1 - tanh(fresh) * tanh(fresh));"
-         "cell: g * sigmoid(forget)");
-ELEMENTS(lstm_state, "(Tensor leave, Tensor cell)", "What a cell state gives out.",
-         "sigmoid(leave) * tanh(cell)",
-         "leave: g * sigmoid(leave) * (1 - sigmoid(leave)) * tanh(cell);"
-         "cell: g * sigmoid(leave) * (1 - tanh(cell) * tanh(cell))");
 TD_OPERATOR(gru_gates) = {
     .schema = "(Tensor x, Tensor h, Tensor state) -> Tensor",
     .doc = "New state from what input and state give to the three gates.",

@@ -351,6 +351,97 @@ t.test("gradients_of_ctc_have_no_derivative", function()
     t.error_has(function() (type(g) == "table" and g[1] or g):square():sum():backward() end, "has no derivative")
 end)
 
+-- ---- an LSTM's times at once ----
+
+-- What the layers give, cell by cell.
+local function by_cells(lstm, x, h, c)
+    local hidden, cells, directions, forward = {}, {}, lstm.bidirectional and 2 or 1, nil
+    for place = 1, lstm.num_layers * directions do
+        local back = directions == 2 and place % 2 == 0
+        local suffix = ("_l%d%s"):format((place - 1) // directions, back and "_reverse" or "")
+        local outputs, state, cell = {}, h[place], c[place]
+        for k = 1, #x do
+            local time = back and #x + 1 - k or k
+            state, cell = tide.lstm_cell(x[time], { state, cell }, lstm["weight_ih" .. suffix], lstm["weight_hh" .. suffix],
+                lstm["bias_ih" .. suffix], lstm["bias_hh" .. suffix])
+            outputs[time] = state
+        end
+        hidden[place], cells[place] = state, cell
+        local y = tide.stack(outputs, 1)
+        if directions == 1 then
+            x = y
+        elseif back then
+            x = tide.cat({ forward, y }, 3)
+        else
+            forward = y
+        end
+    end
+    return x, tide.stack(hidden, 1), tide.stack(cells, 1)
+end
+
+for _, both in ipairs { false, true } do
+    t.test("lstm_has_the_gradients_of_its_cells_both_of_them" .. (both and "_in_both_directions" or ""), function()
+        local lstm = filled(nn.LSTM(3, 4, { num_layers = 2, bidirectional = both }))
+        local places = both and 4 or 2
+        local inputs = { X(5, 2, 3, { 2 }):requires_grad_(true), X(places, 2, 4, { 3 }):requires_grad_(true),
+            X(places, 2, 4, { 4 }):requires_grad_(true) }
+        local x, h, c = table.unpack(inputs)
+        for _, p in ipairs(lstm:parameters()) do
+            inputs[#inputs + 1] = p
+        end
+        local function slopes(y, last, cell)
+            local loss = (y * X(5, 2, both and 8 or 4)):sum() + (last * X(places, 2, 4, { 5 })):sum() + cell:square():sum()
+            local first, of_first = tide.autograd.grad({ loss }, inputs, { create_graph = true }), 0
+            for _, g in ipairs(first) do
+                of_first = of_first + (g * g):sum()
+            end
+            return first, tide.autograd.grad({ of_first }, inputs)
+        end
+        local y, last = lstm(x, { h, c })
+        local first, second = slopes(y, last[1], last[2])
+        local wanted_first, wanted_second = slopes(by_cells(lstm, x, h, c))
+        for k = 1, #inputs do
+            t.is_true(tide.allclose(first[k], wanted_first[k], 1e-10, 1e-12))
+            t.is_true(tide.allclose(second[k], wanted_second[k], 1e-9, 1e-12))
+        end
+        local only = tide.no_grad(function() return (lstm(x, { h, c })) end)
+        t.is_true(tide.allclose(only, y, 0, 1e-15))
+    end)
+end
+
+t.test("lstm_multiplies_the_gradient_of_a_weight_once", function()
+    local lstm, x = nn.LSTM(3, 4), tide.randn(20, 2, 3)
+    local function products()
+        local y, count = lstm(x):sum(), 0
+        for _, event in ipairs(tide.profiler.profile(function() y:backward() end):events()) do
+            count = count + (event.kind == "kernel" and event.name == "mm" and 1 or 0)
+        end
+        return count
+    end
+    products()
+    t.eq(products(), 20 + 2) -- each time's state, both weights
+end)
+
+t.test("lstm_keeps_float32_states_under_autocast", function()
+    local lstm, x = nn.LSTM(8, 8), tide.randn(6, 2, 8)
+    local wanted = lstm(x)
+    local y, states = tide.autocast("cpu", function() return lstm(x) end, { dtype = tide.bfloat16 })
+    t.eq(y.dtype, tide.float32)
+    t.eq(states[2].dtype, tide.float32)
+    t.is_true(tide.allclose(y, wanted, 0, 0.02))
+    y:sum():backward()
+    local rounded = lstm.weight_hh_l0.grad
+    lstm:zero_grad()
+    wanted:sum():backward()
+    t.is_true(tide.allclose(rounded, lstm.weight_hh_l0.grad, 0.05, 0.05))
+end)
+
+t.test("lstm_refuses_a_cell_state_of_another_batch", function()
+    local cell = nn.LSTMCell(3, 4)
+    t.error_has(function() cell(tide.ones(2, 3), { tide.ones(2, 4), tide.ones(1, 4) }) end,
+        "cell state of shape (1, 4) doesn't fit gates of shape (2, 16)")
+end)
+
 -- ---- states of another size ----
 
 t.test("lstm_projects_its_states", function()
