@@ -290,6 +290,21 @@ static bool make_all(maker *m) {
     return make_code(m, block, &s->code);
 }
 
+/* The step that is the whole script, or NULL. */
+static const td_code_step *find_whole(const td_code_block *c) {
+    const td_code_step *s = c->steps;
+    if (c->nsteps != 1 || s->node->kind != TD_IR_FUSION_GROUP || !s->script->kernel ||
+        s->ninputs != c->ninputs || s->noutputs != c->noutputs)
+        return NULL;
+    for (int k = 0; k < s->ninputs; k++)
+        if (s->inputs[k] != c->inputs[k])
+            return NULL;
+    for (int k = 0; k < s->noutputs; k++)
+        if (s->outputs[k] != c->outputs[k] || !c->moves[k])
+            return NULL;
+    return s;
+}
+
 static td_status make_script(td_ir_graph *g, td_ir_graph *first, made **all, td_script **out) {
     *out = NULL;
     td_status status = td_ir_verify(g);
@@ -313,6 +328,7 @@ static td_status make_script(td_ir_graph *g, td_ir_graph *first, made **all, td_
         td_script_release(s);
         return status;
     }
+    s->whole = find_whole(&s->code);
     *out = s;
     return TD_OK;
 }

@@ -504,8 +504,24 @@ static td_status run_large(const td_script *s, frame *f, const td_value *inputs,
     return status;
 }
 
-static td_status run_script(const td_script *s, td_shared_host *host, const td_value *inputs,
-                            td_value *outputs, bool *placed) {
+/* A script that is one group, of inputs that are alike, from the caller's values to the caller's.
+ */
+static inline td_status run_whole(const td_script *s, const td_value *inputs, td_value *outputs,
+                                  bool *taken, bool *placed) {
+    td_status status =
+        td_script_kernel_run_alike(s->whole->script->kernel, inputs, outputs, taken);
+    if (TD_LIKELY(status == TD_OK))
+        return TD_OK;
+    frame f = {.placed = false};
+    status = fail_at(s->whole->node, &f, status);
+    *placed = f.placed;
+    for (int k = 0; k < s->code.noutputs; k++)
+        outputs[k] = TD_NIL;
+    return status;
+}
+
+static td_status run_registers_of(const td_script *s, td_shared_host *host, const td_value *inputs,
+                                  td_value *outputs, bool *placed) {
     td_value few[ON_STACK];
     frame f = {.registers = few, .constants = s->constants, .host = host};
     if (TD_UNLIKELY(depth == MOST_DEPTH))
@@ -517,6 +533,18 @@ static td_status run_script(const td_script *s, td_shared_host *host, const td_v
     depth--;
     *placed = f.placed;
     return status;
+}
+
+static td_status run_script(const td_script *s, td_shared_host *host, const td_value *inputs,
+                            td_value *outputs, bool *placed) {
+    bool taken = false;
+    *placed = false;
+    if (s->whole) {
+        td_status status = run_whole(s, inputs, outputs, &taken, placed);
+        if (TD_LIKELY(taken))
+            return status;
+    }
+    return run_registers_of(s, host, inputs, outputs, placed);
 }
 
 td_status td_script_run_with(const td_script *s, td_shared_host *host, const td_value *inputs,

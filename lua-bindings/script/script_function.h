@@ -5,6 +5,7 @@
 #include "lua-bindings/state/state.h"
 
 typedef struct tide_script_function {
+    const char *class_name; /* first: what tells one from other userdata */
     td_scripted *function; /* a reference; NULL: not filled yet, or collected */
     const char *name;      /* the function's */
     int ninputs, noutputs;

@@ -4,8 +4,6 @@
 #include "engine/cpu/code/code.h"
 #include "engine/cpu/pointwise/pointwise_job.h"
 
-#include <string.h>
-
 enum { RUNS = 24 };
 
 typedef struct list {
@@ -21,8 +19,7 @@ typedef struct list {
 /* Elements one after the other, as they are computed or 16-bit floats all alike. */
 static bool add_elements(list *l, const td_tensor *x, td_dtype as) {
     const td_tensor *out = l->out;
-    if (!x->contiguous || x->ndim != out->ndim ||
-        memcmp(x->sizes, out->sizes, sizeof *x->sizes * (size_t)x->ndim) != 0)
+    if (!x->contiguous || !td_tensor_same_shape(x, out))
         return false;
     if (x->dtype != as) {
         if (as != TD_F32 || !td_is_narrow((td_dtype)x->dtype) ||
