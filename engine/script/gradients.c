@@ -244,13 +244,6 @@ static bool is_recorded(const td_gradients *all, const td_value *inputs) {
     if (followed)
         return true;
     int n = td_script_graph(all->script)->block->ninputs;
-    bool plain = true;
-    for (int k = 0; k < n && !followed; k++) {
-        plain &= inputs[k].kind == TD_KIND_TENSOR;
-        followed = inputs[k].kind == TD_KIND_TENSOR && td_is_followed(inputs[k].tensor);
-    }
-    if (plain || followed)
-        return followed;
     bool read = td_flat_begin(n, inputs, &flat) == TD_OK;
     for (int k = 0; read && k < flat.n && !followed; k++)
         followed = flat.values[k].kind == TD_KIND_TENSOR && td_is_followed(flat.values[k].tensor);

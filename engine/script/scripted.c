@@ -433,13 +433,24 @@ void td_scripted_set_fast(td_scripted *f, bool fast) {
 
 /* ---- calls ---- */
 
+/* Could the call be recorded for backward? Quick to say of one that could not. */
+static inline bool may_be_recorded(const td_scripted *f, const td_value *inputs) {
+    if (!td_is_recording() || td_modes_current.anomaly)
+        return false;
+    bool may = f->has_tensors;
+    for (int k = 0; k < f->graph->block->ninputs && !may; k++)
+        may = inputs[k].kind == TD_KIND_TENSOR
+                  ? td_is_followed(inputs[k].tensor)
+                  : inputs[k].kind >= TD_KIND_BOX || inputs[k].kind == TD_KIND_TENSORS;
+    return may;
+}
+
 /* A call that is recorded for backward, as one node; *taken is false where it is none, or none that
  * has a gradient as a graph. */
 static td_status call_recorded(td_scripted *f, const td_value *inputs, td_value *outputs,
                                bool *taken) {
     *taken = false;
-    if (!td_is_recording() || td_modes_current.anomaly ||
-        atomic_load_explicit(&f->eager, memory_order_relaxed))
+    if (!may_be_recorded(f, inputs) || atomic_load_explicit(&f->eager, memory_order_relaxed))
         return TD_OK;
     return td_gradients_call(f->gradients, inputs, outputs, taken);
 }

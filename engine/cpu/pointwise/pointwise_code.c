@@ -74,7 +74,7 @@ static bool add_all(list *l, const td_program *p, td_dtype compute, const td_ope
 bool td_pointwise_as_code(const td_program *p, td_dtype compute, const td_operand *operands,
                           td_tensor *const *outs) {
     const int64_t n = outs[0]->numel;
-    if (p->nsteps < 2 || p->reduces || n < 1 || n > TD_GRAIN / p->cost ||
+    if (p->nsteps < 2 || p->reduces || n < 1 || n > TD_GRAIN || n * p->cost > TD_GRAIN ||
         p->nloads + p->nconstants + p->noutputs > RUNS || !td_code_wanted(n) ||
         td_code_is_refused(p, compute, false))
         return false;
