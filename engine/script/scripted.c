@@ -251,7 +251,7 @@ enum {
  * everything is made at once (TIDE_SCRIPT=now), so that what runs is always the same. */
 static __attribute__((cold, noinline)) atomic_llong *
 pick_timed(const td_scripted *f, td_special *s, long long n, const td_script **out) {
-    if (s->failed || n < WRITTEN_FROM || !td_later_wanted(INT_MAX) ||
+    if (s->failed || f->untimed || n < WRITTEN_FROM || !td_later_wanted(INT_MAX) ||
         atomic_load_explicit(&f->fast, memory_order_relaxed)) /* which has other bits as written */
         return NULL;
     if (n > WRITTEN_TO)
@@ -425,6 +425,10 @@ td_status td_scripted_written(const td_scripted *f, td_list *tensors) {
 
 void td_scripted_set_eager(td_scripted *f, bool eager) {
     atomic_store_explicit(&f->eager, eager, memory_order_relaxed);
+}
+
+void td_scripted_set_untimed(td_scripted *f) {
+    f->untimed = true;
 }
 
 void td_scripted_set_fast(td_scripted *f, bool fast) {

@@ -29,6 +29,7 @@ struct td_special {
 struct td_scripted {
     atomic_int refs;
     atomic_bool eager, fast;
+    bool untimed; /* who calls it measures by himself */
     td_ir_graph *graph;
     char *name;
     td_script *plain;        /* the graph as it was written */
