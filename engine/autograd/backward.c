@@ -509,8 +509,10 @@ static td_status run_node(run *r, entry *e) {
     if (node->nslots > 16 && !(in = td_malloc(node->nslots * sizeof *in)))
         return no_memory();
     memset(in, 0, node->nslots * sizeof *in);
+    node->last = !r->options.retain_graph;
     if (any && e->needed)
         status = run_needed(r, e, in);
+    node->last = false;
     entry_drop_gradients(e);
     if (!r->options.retain_graph && e->needed && status == TD_OK)
         td_node_release_saved(node);

@@ -460,6 +460,16 @@ td_status td_function_saved(td_function *f, int k, td_tensor **out) {
     return td_saved_with_history(x, &s->edge, out);
 }
 
+td_status td_function_take_saved(td_function *f, int k, td_tensor **out) {
+    td_status status = td_function_saved(f, k, out);
+    if (status || !f->node->last || f->node->running > 1)
+        return status;
+    td_release(f->saved[k].tensor);
+    f->saved[k].tensor = NULL;
+    f->node->released = true;
+    return TD_OK;
+}
+
 const void *td_function_data(const td_node *node) {
     return ((const td_function *)node->payload)->data;
 }

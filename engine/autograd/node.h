@@ -47,6 +47,7 @@ struct td_node {
     atomic_int refs;
     bool released;               /* what it saved was given up by a backward */
     bool give_up;                /* while it ran, by another: to be done when it has run */
+    bool last;                   /* runs for a backward after which what it saved is given up */
     uint8_t running;             /* times, one within the other */
     uint8_t nparams, saved_outs; /* saved_outs: bits of results */
     uint16_t nresults;

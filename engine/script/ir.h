@@ -211,6 +211,7 @@ struct td_ir_graph {
     td_ir_node *made;           /* all nodes ever made, the last first */
     struct td_ir_chunk *chunks; /* its memory */
     td_map names;               /* of its values */
+    td_map stems;               /* of names with numbers: the last number given */
     int nnames;                 /* numbers given as names so far */
     bool failed;                /* memory ran out */
     bool fits;                  /* shapes and numbers are such that no call refuses them */

@@ -224,8 +224,8 @@ static void decide(kind *k) {
     int64_t more = k->deferred - k->at_once, slower = more < 0 ? -more : more;
     int64_t least = more < 0 ? k->deferred : k->at_once;
     k->eager = k->deferred > k->at_once - k->at_once / GAIN;
-    k->again = k->calls + larger(larger(k->calls, LEAST_AGAIN),
-                                 TIMES * SHARE * slower / larger(least, 1));
+    k->again =
+        k->calls + larger(larger(k->calls, LEAST_AGAIN), TIMES * SHARE * slower / larger(least, 1));
 }
 
 static void note_time(kind *k, bool at_once, int64_t ns) {
@@ -352,9 +352,10 @@ static int compile(lua_State *L) {
     luaL_checkstring(L, 2);
     lua_settop(L, 3);
     compiled *f = lua_newuserdatauv(L, sizeof *f, 2);
-    *f = (compiled){
-        .class_name = class_name,
-        .state = TIDE_STATE(L), .main = tide_main_thread(L), .measures = lua_toboolean(L, 3)};
+    *f = (compiled){.class_name = class_name,
+                    .state = TIDE_STATE(L),
+                    .main = tide_main_thread(L),
+                    .measures = lua_toboolean(L, 3)};
     f->deferring.settle = settle;
     TIDE_CHECK(L, td_deferral_new(&(td_deferral_host){f, fill, settled, find_place},
                                   &f->deferring.deferral));

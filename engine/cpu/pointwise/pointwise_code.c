@@ -127,8 +127,8 @@ td_status td_pointwise_as_code(const td_program *p, td_dtype compute, const td_o
                                td_tensor *const *outs, bool *taken) {
     const int64_t n = outs[0]->numel;
     *taken = false;
-    if (p->nsteps < 2 || p->reduces || n < 1 || p->nloads + p->nconstants + p->noutputs > RUNS || !td_code_wanted(n) ||
-        td_code_is_refused(p, compute, false))
+    if (p->nsteps < 2 || p->reduces || n < 1 || p->nloads + p->nconstants + p->noutputs > RUNS ||
+        !td_code_wanted(n) || td_code_is_refused(p, compute, false))
         return TD_OK;
     list l;
     l.out = outs[0];
