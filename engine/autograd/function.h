@@ -92,6 +92,8 @@ td_status td_function_saved(td_function *f, int k, td_tensor **out) TD_MUST_CHEC
 /* The same, once in a call of backward: where no backward is to run after this one, the function
  * holds it no longer. */
 td_status td_function_take_saved(td_function *f, int k, td_tensor **out) TD_MUST_CHECK;
+/* Likewise of those that backward was given: a reference to the k-th, or NULL. */
+td_tensor *td_function_take_gradient(const td_function *f, td_tensor *const *gout, int k);
 
 /* ---- private to autograd ---- */
 

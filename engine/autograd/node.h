@@ -47,7 +47,6 @@ struct td_node {
     atomic_int refs;
     bool released;               /* what it saved was given up by a backward */
     bool give_up;                /* while it ran, by another: to be done when it has run */
-    bool last;                   /* runs for a backward after which what it saved is given up */
     uint8_t running;             /* times, one within the other */
     uint8_t nparams, saved_outs; /* saved_outs: bits of results */
     uint16_t nresults;
@@ -153,6 +152,10 @@ void td_view_abandon(td_write *write);
 /* While a node runs: does the backward that runs it need the gradient of this slot? Where gradients
  * of chosen inputs are asked for, only what leads to them is needed. */
 bool td_node_wants(const td_node *node, uint32_t slot);
+/* In backward through a node, which is the innermost that the thread runs: is what it saved given
+ * up behind it? Then the gradient of a result may be let go of before. */
+bool td_node_gives_up(const td_node *node);
+void td_node_drop_gradient(const td_node *node, int result);
 
 /* Run one node: gout[nresults] -> in[nslots] (new references). Hooks are the caller's to run. */
 td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) TD_MUST_CHECK;

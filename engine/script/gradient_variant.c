@@ -240,21 +240,21 @@ static td_status get_variant(td_gradient *d, const bool *comes, const bool *want
 /* ---- backward ---- */
 
 /* The gradients that come in and what is kept: new references, which the script takes, with a
- * history where backward is recorded. What this choice of gradients does not read is not asked for, since it may have been
- * written meanwhile: a gradient stands in its place. */
+ * history where backward is recorded. What this choice of gradients does not read is not asked for,
+ * since it may have been written meanwhile: a gradient stands in its place. */
 static td_status fill_inputs(const td_gradient *d, const td_variant *v, td_function *f,
                              td_tensor *const *gout, td_value *inputs) {
     td_status status = TD_OK;
     td_tensor *x;
     int n = 0;
     for (int k = 0; k < d->nresults && status == TD_OK; k++) {
-        if (!gout[k])
+        if (!v->comes[k])
             continue;
         x = NULL;
         if (v->strict && !gout[k]->contiguous)
             status = TD_APPLY(&x, contiguous, TD_T(gout[k]));
         else
-            x = td_retain(gout[k]);
+            x = td_function_take_gradient(f, gout, k);
         inputs[n++] = td_tensor_or_nil(x);
     }
     for (int k = 0; k < d->nkept && status == TD_OK; k++) {

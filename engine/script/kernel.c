@@ -9,6 +9,7 @@
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/script/group_name.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,6 +158,11 @@ static bool is_exact(const td_operand *o, td_dtype dtype) {
 /* May a value of an operand be 0 where integers are divided by it? */
 static bool may_divide_by_zero(const work *w) {
     return w->of.divides && (w->places[1] >= 0 || number_of(&w->of.operands[1]) == 0);
+}
+
+int td_script_kernel_cost(const td_ir_node *node) {
+    work w;
+    return td_script_kernel_takes(node) && settle(node, &w) == TD_OK ? w.of.program->cost : INT_MAX;
 }
 
 bool td_script_kernel_takes(const td_ir_node *node) {

@@ -11,6 +11,10 @@ typedef struct td_script_kernel td_script_kernel;
  * operations of a processor? */
 bool td_script_kernel_calls(const td_ir_node *node);
 
+/* What an element of a node that may stand in a group costs, an addition being 1; INT_MAX of others.
+ */
+int td_script_kernel_cost(const td_ir_node *node);
+
 /* May a node stand in a group? It is a pointwise operator, or a conversion to another dtype, of
  * tensors whose dtypes and numbers of dims its types say, and whose other arguments are constants;
  * one that cannot fail for what elements are. */

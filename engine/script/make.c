@@ -30,7 +30,7 @@ typedef struct maker {
     td_map lives;
     int nconstants;
     int nborrowed; /* registers, which are the caller's inputs */
-    made **all; /* of this graph and those that it calls, in the memory of the first */
+    made **all;    /* of this graph and those that it calls, in the memory of the first */
     td_ir_graph *first;
 } maker;
 
@@ -319,10 +319,7 @@ static td_status make_script(td_ir_graph *g, bool takes, td_ir_graph *first, mad
     atomic_init(&s->refs, 1);
     s->graph = td_ir_graph_retain(g);
     s->takes = takes;
-    maker m = {.s = s,
-               .nborrowed = takes ? 0 : g->block->ninputs,
-               .all = all,
-               .first = first};
+    maker m = {.s = s, .nborrowed = takes ? 0 : g->block->ninputs, .all = all, .first = first};
     bool whole = make_all(&m);
     td_map_clear(&m.lives);
     if (!whole) {

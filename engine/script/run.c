@@ -1,8 +1,8 @@
 /* run.c: steps run one after the other on registers, one for each value.
  *
- * A register owns what it holds, but those of the graph's inputs, which mostly are the caller's. Types of
- * graphs say less than what there is, so a step looks at the kinds of its inputs before it uses
- * them.
+ * A register owns what it holds, but those of the graph's inputs, which mostly are the caller's.
+ * Types of graphs say less than what there is, so a step looks at the kinds of its inputs before it
+ * uses them.
  */
 #include "engine/script/run.h"
 
