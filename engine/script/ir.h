@@ -185,6 +185,7 @@ struct td_ir_node {
     const td_op *op;         /* of an operator */
     const td_scalar *scalar; /* of TD_IR_SCALAR */
     int id;                  /* of TD_IR_HOST_CALL: which function, prim::HostCall[id=3] */
+    bool typed;              /* TD_IR_LIST_UNPACK of a specialisation: its types are the inputs' */
     td_ir_mode mode;         /* of TD_IR_WITH: prim::With[mode="no_grad"] */
     int ninputs, noutputs, nblocks;
     td_ir_value **inputs, **outputs;

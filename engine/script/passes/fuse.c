@@ -50,7 +50,7 @@ static bool parts(const td_group *g, const td_ir_node *node) {
 
 enum {
     LARGE = 4096, /* elements from which on memory counts for more than a call */
-    AHEAD = 4     /* operators that a value may go through until it meets the group's */
+    AHEAD = 4     /* operators that lie at most between a value and the group's */
 };
 
 static bool is_large(const td_ir_type *type) {
@@ -60,14 +60,27 @@ static bool is_large(const td_ir_type *type) {
     return n >= LARGE;
 }
 
-/* Does a value go with what the group makes into an operator, through others or at once? */
+/* Is a value the group's: read or made by it, or made of such by other operators? */
+static bool is_near(const td_group *g, const td_ir_value *value, int back) {
+    const td_ir_node *node = value->node;
+    if (td_group_reads(g, value) || td_group_makes(g, value))
+        return true;
+    bool near = false;
+    for (int k = 0; node && node->kind == TD_IR_OPERATOR && node->op->pointwise && back > 0 &&
+                    k < node->ninputs && !near;
+         k++)
+        near = is_near(g, node->inputs[k], back - 1);
+    return near;
+}
+
+/* Does a value go with one of the group's into an operator, through others or at once? */
 static bool meets(const td_group *g, const td_ir_value *value, int ahead) {
     for (const td_ir_use *use = value->uses; use; use = use->next) {
         const td_ir_node *node = use->node;
         if (!node || node->kind != TD_IR_OPERATOR || !node->op->pointwise)
             continue;
         for (int k = 0; k < node->ninputs; k++)
-            if (node->inputs[k] != value && td_group_makes(g, node->inputs[k]))
+            if (node->inputs[k] != value && is_near(g, node->inputs[k], ahead))
                 return true;
         if (ahead > 1 && meets(g, node->outputs[0], ahead - 1))
             return true;
