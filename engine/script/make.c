@@ -296,7 +296,8 @@ static bool make_all(maker *m) {
 static const td_code_step *find_whole(const td_code_block *c) {
     const td_code_step *s = c->steps;
     if (c->nsteps != 1 || s->node->kind != TD_IR_FUSION_GROUP || !s->script->kernel ||
-        s->ninputs != c->ninputs || s->noutputs != c->noutputs)
+        td_script_kernel_ways(s->script->kernel) || s->ninputs != c->ninputs ||
+        s->noutputs != c->noutputs)
         return NULL;
     for (int k = 0; k < s->ninputs; k++)
         if (s->inputs[k] != c->inputs[k])

@@ -291,6 +291,21 @@ static td_status run_raise(const step *s, frame *f) {
 static td_status run_script(const td_script *s, td_shared_host *host, const td_value *inputs,
                             td_value *outputs, bool *placed);
 
+/* Does a group run operator by operator, for that is faster? */
+static bool runs_apart(const td_script_kernel *k, int n, const td_value *inputs,
+                       td_kernel_trial *trial) {
+    td_kernel_ways *ways = td_script_kernel_ways(k);
+    int64_t elements = 0;
+    *trial = (td_kernel_trial){NULL, 0};
+    for (int j = 0; j < n && ways; j++) {
+        const td_tensor *x = td_arg_tensor(inputs[j]);
+        if (!x || td_tensor_device(x).type != TD_CPU)
+            return false;
+        elements = x->numel > elements ? x->numel : elements;
+    }
+    return ways && td_kernel_ways_apart(ways, elements, trial);
+}
+
 /* As one kernel; operator by operator where that does not take these inputs. */
 static td_status run_group(const step *s, frame *f) {
     td_value inputs[TD_CODE_MOST], outputs[TD_CODE_MOST];
@@ -298,8 +313,9 @@ static td_status run_group(const step *s, frame *f) {
     const td_script *group = s->script;
     for (int k = 0; k < s->ninputs; k++)
         inputs[k] = *td_frame_value(f, s->inputs[k]);
+    td_kernel_trial trial = {NULL, 0};
     td_status status = TD_OK;
-    if (TD_LIKELY(group->kernel != NULL)) {
+    if (TD_LIKELY(group->kernel && !runs_apart(group->kernel, s->ninputs, inputs, &trial))) {
         status = td_script_kernel_run_alike(group->kernel, inputs, outputs, &taken);
         if (status == TD_OK && !taken)
             status = td_script_kernel_run(group->kernel, inputs, outputs, &taken);
@@ -308,6 +324,7 @@ static td_status run_group(const step *s, frame *f) {
         status = td_row_kernel_run(group->rows, inputs, outputs, &taken);
     if (status == TD_OK && !taken)
         status = run_script(group, f->host, inputs, outputs, &f->placed);
+    td_kernel_trial_end(&trial);
     for (int k = 0; k < s->noutputs && status == TD_OK; k++)
         f->registers[s->outputs[k]] = outputs[k];
     return status;

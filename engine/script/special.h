@@ -3,7 +3,7 @@
 #define TD_SCRIPT_SPECIAL_H
 
 #include "engine/autograd/autograd.h"
-#include "engine/script/gradients.h"
+#include "engine/script/gradient/gradients.h"
 #include "engine/script/later.h"
 #include "engine/script/run.h"
 #include "engine/script/scripted.h"

@@ -5,9 +5,9 @@
 #define TD_SCRIPT_GRADIENT_VARIANT_H
 
 #include "engine/autograd/function.h"
-#include "engine/script/gradient.h"
-#include "engine/script/gradient_sizes.h"
-#include "engine/script/gradient_split.h"
+#include "engine/script/gradient/gradient.h"
+#include "engine/script/gradient/gradient_sizes.h"
+#include "engine/script/gradient/gradient_split.h"
 
 #include <pthread.h>
 
@@ -52,15 +52,6 @@ struct td_gradient {
     int nvariants;
 };
 
-/* One call, behind its node. */
-typedef struct td_gradient_node {
-    td_gradient *gradient; /* a reference */
-    int64_t sizes[];       /* that vary */
-} td_gradient_node;
-
-/* The class of the nodes of calls. */
-extern const td_function_class td_gradient_class;
-
 /* The graph of a part of a joint graph, rewritten. */
 td_status td_gradient_rewrite(td_ir_graph *g) TD_MUST_CHECK;
 
@@ -70,6 +61,10 @@ td_variant *td_variant_new(const td_gradient *d, const bool *comes, const bool *
 void td_variant_free(const td_gradient *d, td_variant *v); /* NULL is fine */
 /* The backward part of a joint graph, which may lose gradients that nobody wants. */
 td_status td_variant_fill(const td_gradient *d, td_joint *joint, td_variant *v) TD_MUST_CHECK;
+
+/* Backward of a call for sizes that vary (NULL: none do), as td_function_class has it. */
+td_status td_gradient_backward_run(td_gradient *d, const int64_t *sizes, td_function *f,
+                                   td_tensor *const *gout, td_tensor **in) TD_MUST_CHECK;
 
 /* The graph and its gradient as `request` says, for the sizes given; one joint graph for all sizes.
  */

@@ -1,7 +1,7 @@
 /* gradient_variant.c: backward of a graph that was called: a script for each choice of gradients
  * that come in and are wanted, derived when it is first asked for.
  */
-#include "engine/script/gradient_variant.h"
+#include "engine/script/gradient/gradient_variant.h"
 
 #include "engine/core/memory.h"
 #include "engine/ops/language/expression.h"
@@ -303,9 +303,8 @@ static td_status run_variant(const td_gradient *d, const td_variant *v, td_funct
     return status;
 }
 
-static td_status backward(td_function *f, void *data, td_tensor *const *gout, td_tensor **in) {
-    const td_gradient_node *made = data;
-    td_gradient *d = made->gradient;
+td_status td_gradient_backward_run(td_gradient *d, const int64_t *sizes, td_function *f,
+                                   td_tensor *const *gout, td_tensor **in) {
     td_variant *v = NULL, *own = NULL;
     int n = d->ninputs + d->ncaptured;
     bool *comes = alloc(d->nresults, sizeof *comes), *wanted = alloc(n, sizeof *wanted);
@@ -315,19 +314,11 @@ static td_status backward(td_function *f, void *data, td_tensor *const *gout, td
     for (int k = 0; k < n && status == TD_OK; k++)
         wanted[k] = td_function_wants(f, k);
     if (status == TD_OK)
-        status = get_variant(d, comes, wanted, made->sizes, &v, &own);
+        status = get_variant(d, comes, wanted, sizes, &v, &own);
     if (status == TD_OK && v->script)
-        status = run_variant(d, v, f, made->sizes, gout, in);
+        status = run_variant(d, v, f, sizes, gout, in);
     td_variant_free(d, own);
     td_free(comes);
     td_free(wanted);
     return status;
 }
-
-static void destroy(void *data) {
-    td_gradient_node *made = data;
-    td_gradient_release(made->gradient);
-    td_free(made);
-}
-
-const td_function_class td_gradient_class = {"ScriptFunctionBackward", backward, destroy};

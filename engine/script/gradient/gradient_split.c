@@ -1,6 +1,6 @@
 /* gradient_split.c: which values a part of a joint graph needs, which of them are kept, and copies
  * of the parts. */
-#include "engine/script/gradient_split.h"
+#include "engine/script/gradient/gradient_split.h"
 
 #include "engine/core/memory.h"
 #include "engine/ops/language/expression.h"

@@ -6,8 +6,8 @@
 #include "engine/autograd/function.h"
 #include "engine/core/memory.h"
 #include "engine/ops/language/expression.h"
-#include "engine/script/gradient_flat.h"
-#include "engine/script/gradient_variant.h"
+#include "engine/script/gradient/gradient_flat.h"
+#include "engine/script/gradient/gradient_variant.h"
 #include "engine/script/passes/alias.h"
 #include "engine/script/scalars.h"
 
@@ -444,6 +444,25 @@ td_status td_gradient_learn(td_gradient *d, const td_value *inputs, bool *learne
     return status;
 }
 
+/* One call, behind its node. */
+typedef struct node_call {
+    td_gradient *gradient; /* a reference */
+    int64_t sizes[];       /* that vary */
+} node_call;
+
+static td_status backward(td_function *f, void *data, td_tensor *const *gout, td_tensor **in) {
+    const node_call *made = data;
+    return td_gradient_backward_run(made->gradient, made->sizes, f, gout, in);
+}
+
+static void destroy(void *data) {
+    node_call *made = data;
+    td_gradient_release(made->gradient);
+    td_free(made);
+}
+
+static const td_function_class node_class = {"ScriptFunctionBackward", backward, destroy};
+
 /* Room for a call. */
 typedef struct room {
     td_value *given;     /* by forward */
@@ -501,10 +520,10 @@ static td_status run_forward_sized(const td_gradient *d, const int64_t *sizes,
 }
 
 /* What goes behind the node of a call; NULL: out of memory. */
-static td_gradient_node *new_call(td_gradient *d, const td_value *inputs) {
+static node_call *new_call(td_gradient *d, const td_value *inputs) {
     int64_t sizes[TD_SIZES_MOST];
     size_t bytes = d->varying ? sizeof sizes : 0;
-    td_gradient_node *made = td_malloc(sizeof *made + bytes);
+    node_call *made = td_malloc(sizeof *made + bytes);
     if (!made)
         return NULL;
     made->gradient = td_gradient_retain(d);
@@ -549,7 +568,7 @@ static td_status call_flat(td_gradient *d, const td_value *inputs, td_value *out
     for (int k = 0; k < d->noutputs; k++)
         outputs[k] = TD_NIL;
     td_status status = make_room(d, &r);
-    td_gradient_node *made = status ? NULL : new_call(d, inputs);
+    node_call *made = status ? NULL : new_call(d, inputs);
     if (status == TD_OK && !made)
         status = no_memory();
     for (int k = 0; k < d->ninputs && status == TD_OK; k++)
@@ -557,8 +576,7 @@ static td_status call_flat(td_gradient *d, const td_value *inputs, td_value *out
     for (int k = 0; k < d->ncaptured && status == TD_OK; k++)
         r.inputs[d->ninputs + k] = d->captured[k];
     if (status == TD_OK)
-        status =
-            td_function_begin(&td_gradient_class, made, d->ninputs + d->ncaptured, r.inputs, &f);
+        status = td_function_begin(&node_class, made, d->ninputs + d->ncaptured, r.inputs, &f);
     if (status)
         goto done;
     td_function_set_materialize(f, false);
