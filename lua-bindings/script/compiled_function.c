@@ -175,16 +175,18 @@ static uint64_t mix(uint64_t h, uint64_t word) {
     return (h ^ word) * 0x9E3779B97F4A7C15u + (h >> 29);
 }
 
-/* Of arguments from a stack index on: what tensors are, and the kinds of other values. */
-static uint64_t digest(lua_State *L, int first) {
+/* Of arguments at stack indices: what tensors are, and the kinds of other values. */
+static uint64_t digest(lua_State *L, int first, int last) {
     uint64_t h = td_modes_current.grad_disabled | td_modes_current.casting << 1 | 4u;
-    for (int k = first; k <= lua_gettop(L); k++) {
+    for (int k = first; k <= last; k++) {
         const tide_handle *handle = lua_touserdata(L, k);
         const td_tensor *x = tide_is_handle(handle) ? handle->tensor : NULL;
-        h = mix(h, (uint64_t)lua_type(L, k));
-        if (!x)
+        if (!x) {
+            h = mix(h, (uint64_t)lua_type(L, k));
             continue;
-        h = mix(h, x->dtype | (uint64_t)x->ndim << 8 | (uint64_t)td_tensor_device(x).type << 16);
+        }
+        h = mix(h, x->dtype | (uint64_t)x->ndim << 8 | (uint64_t)td_tensor_device(x).type << 16 |
+                       (uint64_t)1 << 32);
         for (int d = 0; d < x->ndim; d++)
             h = mix(h, (uint64_t)x->sizes[d]);
     }
@@ -281,11 +283,11 @@ static int returned(lua_State *L, int status, lua_KContext how) {
     return lua_gettop(L);
 }
 
-/* The function itself, with nothing to be done behind it. */
-static int call_plainly(lua_State *L) {
+/* The function itself with n arguments, and nothing to be done behind it. */
+static int call_plainly(lua_State *L, int n) {
     lua_getiuservalue(L, 1, FN);
     lua_replace(L, 1);
-    lua_callk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, returned);
+    lua_callk(L, n, LUA_MULTRET, 0, returned);
     return lua_gettop(L);
 }
 
@@ -302,13 +304,13 @@ static int call(lua_State *L) {
     compiled *f = called(L);
     int n = lua_gettop(L) - 1;
     if (f->state->deferring)
-        return call_plainly(L);
-    kind *k = find_kind(f, digest(L, 2));
+        return call_plainly(L, n);
+    kind *k = find_kind(f, digest(L, 2, n + 1));
     lua_KContext how = runs_at_once(k) && f->measures ? AT_ONCE : DEFERRED;
     f->calls++;
     f->eager_calls += how == AT_ONCE;
     if (how == AT_ONCE && is_measured(k))
-        return call_plainly(L);
+        return call_plainly(L, n);
     f->now = k;
     lua_getiuservalue(L, 1, FN);
     lua_insert(L, 2);
