@@ -49,7 +49,7 @@ static bool parts(const td_group *g, const td_ir_node *node) {
 }
 
 enum {
-    LARGE = 4096, /* elements from which on memory counts for more than a call */
+    LARGE = 8192, /* elements from which on memory counts for more than a call */
     AHEAD = 4     /* operators that lie at most between a value and the group's */
 };
 
