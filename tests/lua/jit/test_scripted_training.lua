@@ -174,7 +174,7 @@ t.test("backward_lets_go_of_what_was_kept_as_it_goes", function()
         end
         return x
     end
-    local list = inputs_of({ { 64, 64 }, { 64, 64 }, { 64, 64 }, { 64, 64 }, { 64, 64 }, { 64, 64 }, { 64, 64 } }, 7)
+    local list = inputs_of({ { 128, 128 }, { 128, 128 }, { 128, 128 }, { 128, 128 }, { 128, 128 }, { 128, 128 }, { 128, 128 } }, 7)
     local f = tide.jit.script(function(x, a, b, c, d, e, g)
         x = x:matmul(a):tanh():matmul(b):tanh():matmul(c):tanh()
         return x:matmul(d):tanh():matmul(e):tanh():matmul(g):tanh()
@@ -189,7 +189,7 @@ t.test("backward_lets_go_of_what_was_kept_as_it_goes", function()
         local grads = tide.autograd.grad(sum, list, options)
         local most = tide.memory_stats().peak - before
         collectgarbage "restart"
-        return most / (64 * 64 * 4), sum, grads
+        return most / (128 * 128 * 4), sum, grads
     end
     for _ = 1, 3 do
         local got = results(f, list, list)
