@@ -48,6 +48,7 @@ typedef struct run {
     entry *first, *last;     /* the same in the order of the walk */
     const capture *captures; /* NULL: gradients go into the leaves */
     int ncaptures;
+    entry *at; /* whose node runs; NULL */
 } run;
 
 static td_status no_memory(void) {
@@ -461,6 +462,18 @@ static td_status serve_edges(run *r, td_node *node, td_tensor **in) {
 }
 
 /* Run a node and the hooks that follow; what they give has yet to be checked. */
+bool td_node_gives_up(const td_node *node) {
+    return running && running->at && running->at->node == node && node->running == 1 &&
+           !running->options.retain_graph && !has_hooks(node) && !td_modes_current.anomaly;
+}
+
+void td_node_drop_gradient(const td_node *node, int result) {
+    if (!td_node_gives_up(node))
+        return;
+    td_release(running->at->gradients[result]);
+    running->at->gradients[result] = NULL;
+}
+
 static td_status apply_hooked(entry *e, td_tensor **in) {
     td_node *node = e->node;
     td_status status = td_node_apply(node, e->gradients, in);
@@ -513,8 +526,10 @@ static td_status run_node(run *r, entry *e) {
     if (node->nslots > 16 && !(in = td_malloc(node->nslots * sizeof *in)))
         return no_memory();
     memset(in, 0, node->nslots * sizeof *in);
+    r->at = e;
     if (any && e->needed)
         status = run_needed(r, e, in);
+    r->at = NULL;
     entry_drop_gradients(e);
     if (!r->options.retain_graph && e->needed && status == TD_OK)
         td_node_release_saved(node);

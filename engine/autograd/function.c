@@ -460,6 +460,26 @@ td_status td_function_saved(td_function *f, int k, td_tensor **out) {
     return td_saved_with_history(x, &s->edge, out);
 }
 
+td_tensor *td_function_take_gradient(const td_function *f, td_tensor *const *gout, int k) {
+    td_tensor **given = (td_tensor **)(uintptr_t)gout; /* apply's own */
+    td_tensor *x = given[k];
+    if (!x || !td_node_gives_up(f->node))
+        return td_retain(x);
+    td_node_drop_gradient(f->node, k);
+    given[k] = NULL;
+    return x;
+}
+
+td_status td_function_take_saved(td_function *f, int k, td_tensor **out) {
+    td_status status = td_function_saved(f, k, out);
+    if (status || !td_node_gives_up(f->node))
+        return status;
+    td_release(f->saved[k].tensor);
+    f->saved[k].tensor = NULL;
+    f->node->released = true;
+    return TD_OK;
+}
+
 const void *td_function_data(const td_node *node) {
     return ((const td_function *)node->payload)->data;
 }

@@ -89,6 +89,11 @@ bool td_function_wants(const td_function *f, int input);
 int td_function_ninputs(const td_function *f);
 int td_function_noutputs(const td_function *f);
 td_status td_function_saved(td_function *f, int k, td_tensor **out) TD_MUST_CHECK;
+/* The same, once in a call of backward: where no backward is to run after this one, the function
+ * holds it no longer. */
+td_status td_function_take_saved(td_function *f, int k, td_tensor **out) TD_MUST_CHECK;
+/* Likewise of those that backward was given: a reference to the k-th, or NULL. */
+td_tensor *td_function_take_gradient(const td_function *f, td_tensor *const *gout, int k);
 
 /* ---- private to autograd ---- */
 

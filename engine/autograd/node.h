@@ -153,6 +153,10 @@ void td_view_abandon(td_write *write);
 /* While a node runs: does the backward that runs it need the gradient of this slot? Where gradients
  * of chosen inputs are asked for, only what leads to them is needed. */
 bool td_node_wants(const td_node *node, uint32_t slot);
+/* In backward through a node, which is the innermost that the thread runs: is what it saved given
+ * up behind it? Then the gradient of a result may be let go of before. */
+bool td_node_gives_up(const td_node *node);
+void td_node_drop_gradient(const td_node *node, int result);
 
 /* Run one node: gout[nresults] -> in[nslots] (new references). Hooks are the caller's to run. */
 td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) TD_MUST_CHECK;

@@ -44,7 +44,7 @@ int64_t td_code_cache_clear(void);
 typedef struct td_code_tally {
     int64_t compiled, loaded; /* kernels made by a compiler, or read from the cache */
     int64_t refused;          /* programs that stay programs */
-    int64_t runs;             /* programs that ran as code */
+    int64_t runs;             /* programs that ran as code; of two at once one may be missed */
     int64_t microseconds;     /* of compiling and reading, on a thread of its own */
 } td_code_tally;
 td_code_tally td_code_tally_now(void);

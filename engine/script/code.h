@@ -47,6 +47,10 @@ struct td_script {
     td_code_block code;
     int nregisters; /* the graph's inputs first, which are the caller's */
     td_value *constants;
+    bool takes; /* its inputs' references */
+    /* The only step, where that is a pointwise group of all inputs, which gives all outputs, each
+     * in order; NULL. */
+    const td_code_step *whole;
     /* Of a group; where both are NULL, its nodes run one by one. */
     td_script_kernel *kernel;
     struct td_row_kernel *rows;

@@ -46,6 +46,7 @@ void td_ir_graph_release(td_ir_graph *g) {
     }
     td_ir_free_memory(g);
     td_map_clear(&g->names);
+    td_map_clear(&g->stems);
     td_free(g);
 }
 
@@ -66,6 +67,30 @@ static bool is_taken(const td_ir_graph *g, const char *name, const td_ir_value *
     return value && value != by;
 }
 
+/* What stands before the number of names that are told apart by numbers, and the last one given. */
+typedef struct stem {
+    const char *text;
+    int last;
+} stem;
+
+static bool is_stem(const void *entry, const void *text) {
+    return strcmp(((const stem *)entry)->text, text) == 0;
+}
+
+/* NULL: out of memory. */
+static stem *find_stem(td_ir_graph *g, const char *text) {
+    const uint64_t hash = td_hash_text(text);
+    stem *s = td_map_find(&g->stems, hash, is_stem, text);
+    if (s)
+        return s;
+    s = td_ir_alloc(g, sizeof *s);
+    const char *own = td_ir_text(g, text, strlen(text));
+    if (!s || !own || td_map_add(&g->stems, hash, s))
+        return NULL;
+    *s = (stem){.text = own};
+    return s;
+}
+
 /* A name that is not taken: the wanted one, or that without its number and with another; a number
  * where none is wanted. */
 static const char *choose_name(td_ir_graph *g, const td_ir_value *value, const char *wanted,
@@ -78,17 +103,18 @@ static const char *choose_name(td_ir_graph *g, const td_ir_value *value, const c
     }
     if (!is_taken(g, wanted, value))
         return wanted;
-    size_t stem = strlen(wanted);
-    while (stem && wanted[stem - 1] >= '0' && wanted[stem - 1] <= '9')
-        stem--;
-    stem = stem && wanted[stem - 1] == '.' ? stem - 1 : strlen(wanted);
-    if (stem > size - 16)
-        stem = size - 16;
-    for (int k = 1;; k++) {
-        snprintf(buffer, size, "%.*s.%d", (int)stem, wanted, k);
-        if (!is_taken(g, buffer, value))
-            return buffer;
-    }
+    size_t length = strlen(wanted);
+    while (length && wanted[length - 1] >= '0' && wanted[length - 1] <= '9')
+        length--;
+    length = length && wanted[length - 1] == '.' ? length - 1 : strlen(wanted);
+    if (length > size - 16)
+        length = size - 16;
+    snprintf(buffer, size, "%.*s", (int)length, wanted);
+    stem none = {.text = NULL}, *found = find_stem(g, buffer), *s = found ? found : &none;
+    do
+        snprintf(buffer, size, "%.*s.%d", (int)length, wanted, ++s->last);
+    while (is_taken(g, buffer, value));
+    return buffer;
 }
 
 void td_ir_set_name(td_ir_graph *g, td_ir_value *value, const char *name) {

@@ -185,6 +185,7 @@ struct td_ir_node {
     const td_op *op;         /* of an operator */
     const td_scalar *scalar; /* of TD_IR_SCALAR */
     int id;                  /* of TD_IR_HOST_CALL: which function, prim::HostCall[id=3] */
+    bool typed;              /* TD_IR_LIST_UNPACK of a specialisation: its types are the inputs' */
     td_ir_mode mode;         /* of TD_IR_WITH: prim::With[mode="no_grad"] */
     int ninputs, noutputs, nblocks;
     td_ir_value **inputs, **outputs;
@@ -211,6 +212,7 @@ struct td_ir_graph {
     td_ir_node *made;           /* all nodes ever made, the last first */
     struct td_ir_chunk *chunks; /* its memory */
     td_map names;               /* of its values */
+    td_map stems;               /* of names with numbers: the last number given */
     int nnames;                 /* numbers given as names so far */
     bool failed;                /* memory ran out */
     bool fits;                  /* shapes and numbers are such that no call refuses them */

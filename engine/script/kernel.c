@@ -9,6 +9,7 @@
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/script/group_name.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct td_script_kernel {
     td_dtype compute; /* of steps of TD_DTYPE_CALL */
     int ninputs, noutputs;
     struct measure *fast;    /* NULL: it has the operators' bits */
+    td_kernel_ways *ways;    /* NULL: it runs as a kernel */
     bool casts[TD_CUDA + 1]; /* by type of device: autocast does something to an operator */
     bool by_dims;            /* dtypes of what is computed depend on which inputs have dims */
     uint8_t inputs[MOST_VALUES], outputs[MOST_VALUES]; /* dtypes */
@@ -157,6 +159,11 @@ static bool is_exact(const td_operand *o, td_dtype dtype) {
 /* May a value of an operand be 0 where integers are divided by it? */
 static bool may_divide_by_zero(const work *w) {
     return w->of.divides && (w->places[1] >= 0 || number_of(&w->of.operands[1]) == 0);
+}
+
+int td_script_kernel_cost(const td_ir_node *node) {
+    work w;
+    return td_script_kernel_takes(node) && settle(node, &w) == TD_OK ? w.of.program->cost : INT_MAX;
 }
 
 bool td_script_kernel_takes(const td_ir_node *node) {
@@ -376,6 +383,27 @@ static td_status look_at_ends(td_script_kernel *k) {
     return TD_OK;
 }
 
+static bool is_narrow(td_dtype dtype) {
+    return td_dtype_compute(dtype) != dtype;
+}
+
+/* 16-bit floats, with the operators' bits. */
+static td_status choose_ways(td_script_kernel *k) {
+    bool narrow = false;
+    for (int j = 0; j < k->ninputs; j++)
+        narrow |= is_narrow((td_dtype)k->inputs[j]);
+    for (int j = 0; j < k->noutputs; j++)
+        narrow |= is_narrow((td_dtype)k->outputs[j]);
+    if (!narrow || k->fast)
+        return TD_OK;
+    k->ways = td_kernel_ways_new();
+    return k->ways ? TD_OK : td_fail(TD_ENOMEM, "out of memory for a kernel");
+}
+
+td_kernel_ways *td_script_kernel_ways(const td_script_kernel *k) {
+    return k->ways;
+}
+
 td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
     *out = NULL;
     td_script_kernel *k = td_calloc(1, sizeof *k);
@@ -390,6 +418,8 @@ td_status td_script_kernel_new(const td_ir_graph *g, td_script_kernel **out) {
     note_casts(k);
     if (status == TD_OK)
         status = make_programs(k);
+    if (status == TD_OK)
+        status = choose_ways(k);
     if (status) {
         td_script_kernel_free(k);
         return status;
@@ -410,6 +440,7 @@ void td_script_kernel_free(td_script_kernel *k) {
     if (!k)
         return;
     td_program_release(k->program);
+    td_kernel_ways_free(k->ways);
     if (k->fast) {
         td_program_release(k->fast->exact);
         pthread_mutex_destroy(&k->fast->lock);

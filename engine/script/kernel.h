@@ -4,12 +4,18 @@
 
 #include "engine/script/ir.h"
 #include "engine/script/kernel_error.h"
+#include "engine/script/kernel_ways.h"
 
 typedef struct td_script_kernel td_script_kernel;
 
 /* Of a pointwise operator's node: are some of its steps calls of functions (exp, tanh) rather than
  * operations of a processor? */
 bool td_script_kernel_calls(const td_ir_node *node);
+
+/* What an element of a node that may stand in a group costs, an addition being 1; INT_MAX of
+ * others.
+ */
+int td_script_kernel_cost(const td_ir_node *node);
 
 /* May a node stand in a group? It is a pointwise operator, or a conversion to another dtype, of
  * tensors whose dtypes and numbers of dims its types say, and whose other arguments are constants;
@@ -42,5 +48,7 @@ td_status td_script_kernel_run(const td_script_kernel *k, const td_value *inputs
  * and of one shape. */
 td_status td_script_kernel_run_alike(const td_script_kernel *k, const td_value *inputs,
                                      td_value *outputs, bool *taken) TD_MUST_CHECK;
+/* By what its calls took it is decided how they run; NULL: it runs as a kernel. */
+td_kernel_ways *td_script_kernel_ways(const td_script_kernel *k);
 
 #endif

@@ -29,7 +29,8 @@ typedef struct maker {
     td_script *s;
     td_map lives;
     int nconstants;
-    made **all; /* of this graph and those that it calls, in the memory of the first */
+    int nborrowed; /* registers, which are the caller's inputs */
+    made **all;    /* of this graph and those that it calls, in the memory of the first */
     td_ir_graph *first;
 } maker;
 
@@ -115,13 +116,13 @@ static int *registers_of(maker *m, int n, td_ir_value *const *values) {
 }
 
 /* Those of n values that die behind a node (NULL: as the block begins), added to a list. The
- * graph's own inputs are the caller's, and constants the graph's. */
+ * graph's own inputs may be the caller's, and constants are the graph's. */
 static void add_dead(const maker *m, int n, td_ir_value *const *values, const td_ir_node *node,
                      int *dead, int *ndead) {
     for (int k = 0; k < n; k++) {
         const life *p = life_of(m, values[k]);
         const td_ir_node *last = p->last ? p->last : values[k]->node;
-        bool known = p->index < m->s->graph->block->ninputs;
+        bool known = p->index < m->nborrowed;
         for (int j = 0; j < *ndead; j++)
             known |= dead[j] == p->index;
         if (!p->leaves && last == node && !known)
@@ -191,7 +192,7 @@ static bool make_step(maker *m, const td_ir_node *node, td_code_step *s) {
 static void find_moves(const maker *m, const td_ir_block *block, td_code_block *c) {
     for (int k = 0; k < block->noutputs; k++) {
         const td_ir_value *value = block->outputs[k];
-        c->moves[k] = value->block == block && c->outputs[k] >= m->s->graph->block->ninputs;
+        c->moves[k] = value->block == block && c->outputs[k] >= m->nborrowed;
         for (int j = k + 1; j < block->noutputs; j++)
             c->moves[k] &= block->outputs[j] != value;
     }
@@ -223,7 +224,8 @@ static bool make_code(maker *m, const td_ir_block *block, td_code_block *c) {
 
 /* ---- graphs within ---- */
 
-static td_status make_script(td_ir_graph *g, td_ir_graph *first, made **all, td_script **out);
+static td_status make_script(td_ir_graph *g, bool takes, td_ir_graph *first, made **all,
+                             td_script **out);
 
 /* The script of a node's graph: that of the whole itself where it calls itself, or one that another
  * node has, too. */
@@ -241,7 +243,7 @@ static td_status join_script(const maker *m, td_code_step *s) {
     made *p = td_ir_alloc(m->first, sizeof *p);
     if (!p)
         return td_fail(TD_ENOMEM, "out of memory for a script");
-    td_status status = make_script(g, m->first, m->all, &s->script);
+    td_status status = make_script(g, false, m->first, m->all, &s->script);
     if (status == TD_OK) {
         *p = (made){.next = *m->all, .graph = g, .script = s->script};
         *m->all = p;
@@ -290,7 +292,24 @@ static bool make_all(maker *m) {
     return make_code(m, block, &s->code);
 }
 
-static td_status make_script(td_ir_graph *g, td_ir_graph *first, made **all, td_script **out) {
+/* The step that is the whole script, or NULL. */
+static const td_code_step *find_whole(const td_code_block *c) {
+    const td_code_step *s = c->steps;
+    if (c->nsteps != 1 || s->node->kind != TD_IR_FUSION_GROUP || !s->script->kernel ||
+        td_script_kernel_ways(s->script->kernel) || s->ninputs != c->ninputs ||
+        s->noutputs != c->noutputs)
+        return NULL;
+    for (int k = 0; k < s->ninputs; k++)
+        if (s->inputs[k] != c->inputs[k])
+            return NULL;
+    for (int k = 0; k < s->noutputs; k++)
+        if (s->outputs[k] != c->outputs[k] || !c->moves[k])
+            return NULL;
+    return s;
+}
+
+static td_status make_script(td_ir_graph *g, bool takes, td_ir_graph *first, made **all,
+                             td_script **out) {
     *out = NULL;
     td_status status = td_ir_verify(g);
     if (status)
@@ -300,7 +319,8 @@ static td_status make_script(td_ir_graph *g, td_ir_graph *first, made **all, td_
         return td_fail(TD_ENOMEM, "out of memory for a script");
     atomic_init(&s->refs, 1);
     s->graph = td_ir_graph_retain(g);
-    maker m = {.s = s, .all = all, .first = first};
+    s->takes = takes;
+    maker m = {.s = s, .nborrowed = takes ? 0 : g->block->ninputs, .all = all, .first = first};
     bool whole = make_all(&m);
     td_map_clear(&m.lives);
     if (!whole) {
@@ -313,17 +333,26 @@ static td_status make_script(td_ir_graph *g, td_ir_graph *first, made **all, td_
         td_script_release(s);
         return status;
     }
+    s->whole = find_whole(&s->code);
     *out = s;
     return TD_OK;
 }
 
-td_status td_script_new(td_ir_graph *g, td_script **out) {
+static td_status make_first(td_ir_graph *g, bool takes, td_script **out) {
     made *all = NULL;
     td_ir_graph *memory = td_ir_graph_new();
     *out = NULL;
     if (!memory)
         return td_fail(TD_ENOMEM, "out of memory for a script");
-    td_status status = make_script(g, memory, &all, out);
+    td_status status = make_script(g, takes, memory, &all, out);
     td_ir_graph_release(memory);
     return status;
+}
+
+td_status td_script_new(td_ir_graph *g, td_script **out) {
+    return make_first(g, false, out);
+}
+
+td_status td_script_new_taking(td_ir_graph *g, td_script **out) {
+    return make_first(g, true, out);
 }

@@ -1,8 +1,8 @@
 /* run.c: steps run one after the other on registers, one for each value.
  *
- * A register owns what it holds, but those of the graph's inputs, which are the caller's. Types of
- * graphs say less than what there is, so a step looks at the kinds of its inputs before it uses
- * them.
+ * A register owns what it holds, but those of the graph's inputs, which mostly are the caller's.
+ * Types of graphs say less than what there is, so a step looks at the kinds of its inputs before it
+ * uses them.
  */
 #include "engine/script/run.h"
 
@@ -291,6 +291,21 @@ static td_status run_raise(const step *s, frame *f) {
 static td_status run_script(const td_script *s, td_shared_host *host, const td_value *inputs,
                             td_value *outputs, bool *placed);
 
+/* Does a group run operator by operator, for that is faster? */
+static bool runs_apart(const td_script_kernel *k, int n, const td_value *inputs,
+                       td_kernel_trial *trial) {
+    td_kernel_ways *ways = td_script_kernel_ways(k);
+    int64_t elements = 0;
+    *trial = (td_kernel_trial){NULL, 0};
+    for (int j = 0; j < n && ways; j++) {
+        const td_tensor *x = td_arg_tensor(inputs[j]);
+        if (!x || td_tensor_device(x).type != TD_CPU)
+            return false;
+        elements = x->numel > elements ? x->numel : elements;
+    }
+    return ways && td_kernel_ways_apart(ways, elements, trial);
+}
+
 /* As one kernel; operator by operator where that does not take these inputs. */
 static td_status run_group(const step *s, frame *f) {
     td_value inputs[TD_CODE_MOST], outputs[TD_CODE_MOST];
@@ -298,8 +313,9 @@ static td_status run_group(const step *s, frame *f) {
     const td_script *group = s->script;
     for (int k = 0; k < s->ninputs; k++)
         inputs[k] = *td_frame_value(f, s->inputs[k]);
+    td_kernel_trial trial = {NULL, 0};
     td_status status = TD_OK;
-    if (TD_LIKELY(group->kernel != NULL)) {
+    if (TD_LIKELY(group->kernel && !runs_apart(group->kernel, s->ninputs, inputs, &trial))) {
         status = td_script_kernel_run_alike(group->kernel, inputs, outputs, &taken);
         if (status == TD_OK && !taken)
             status = td_script_kernel_run(group->kernel, inputs, outputs, &taken);
@@ -308,6 +324,7 @@ static td_status run_group(const step *s, frame *f) {
         status = td_row_kernel_run(group->rows, inputs, outputs, &taken);
     if (status == TD_OK && !taken)
         status = run_script(group, f->host, inputs, outputs, &f->placed);
+    td_kernel_trial_end(&trial);
     for (int k = 0; k < s->noutputs && status == TD_OK; k++)
         f->registers[s->outputs[k]] = outputs[k];
     return status;
@@ -433,9 +450,10 @@ static td_status run_block(const td_code_block *c, frame *f) {
 
 static td_status take_inputs(const td_ir_block *block, const td_value *inputs,
                              td_value *registers) {
+    for (int k = 0; k < block->ninputs; k++)
+        registers[k] = inputs[k];
     for (int k = 0; k < block->ninputs; k++) {
         const td_ir_value *input = block->inputs[k];
-        registers[k] = inputs[k];
         if (TD_LIKELY(input->type->kind == TD_IR_TENSOR && inputs[k].kind == TD_KIND_TENSOR))
             continue;
         td_status status = td_value_check("input", input->name, input->type, &registers[k]);
@@ -466,7 +484,7 @@ static td_status give_outputs(const td_code_block *c, frame *f, td_value *output
 /* After a failure: nothing is left in registers, nor in outputs, which hold nothing. */
 static TD_COLD td_status clean_up(const td_script *s, frame *f, td_value *outputs,
                                   td_status status) {
-    for (int k = s->code.ninputs; k < s->nregisters; k++)
+    for (int k = s->takes ? 0 : s->code.ninputs; k < s->nregisters; k++)
         td_value_drop(&f->registers[k]);
     for (int k = 0; k < s->code.noutputs; k++)
         outputs[k] = TD_NIL;
@@ -486,8 +504,17 @@ static inline td_status run_registers(const td_script *s, frame *f, const td_val
     return TD_LIKELY(status == TD_OK) ? TD_OK : clean_up(s, f, outputs, status);
 }
 
-static TD_COLD td_status refuse(const td_script *s, td_value *outputs, td_status code,
-                                const char *why) {
+/* Those that a script takes and has no registers for. */
+static void drop_inputs(const td_script *s, const td_value *inputs) {
+    for (int k = 0; s->takes && k < s->code.ninputs; k++) {
+        td_value v = inputs[k];
+        td_value_drop(&v);
+    }
+}
+
+static TD_COLD td_status refuse(const td_script *s, const td_value *inputs, td_value *outputs,
+                                td_status code, const char *why) {
+    drop_inputs(s, inputs);
     for (int k = 0; k < s->code.noutputs; k++)
         outputs[k] = TD_NIL;
     return td_fail(code, "%s", why);
@@ -498,18 +525,33 @@ static td_status run_large(const td_script *s, frame *f, const td_value *inputs,
                            td_value *outputs) {
     f->registers = td_malloc(sizeof *f->registers * (size_t)s->nregisters);
     if (!f->registers)
-        return refuse(s, outputs, TD_ENOMEM, "out of memory for a script");
+        return refuse(s, inputs, outputs, TD_ENOMEM, "out of memory for a script");
     td_status status = run_registers(s, f, inputs, outputs);
     td_free(f->registers);
     return status;
 }
 
-static td_status run_script(const td_script *s, td_shared_host *host, const td_value *inputs,
-                            td_value *outputs, bool *placed) {
+/* A script that is one group, of inputs that are alike, from the caller's values to the caller's.
+ */
+static inline td_status run_whole(const td_script *s, const td_value *inputs, td_value *outputs,
+                                  bool *taken, bool *placed) {
+    td_status status = td_script_kernel_run_alike(s->whole->script->kernel, inputs, outputs, taken);
+    if (TD_LIKELY(status == TD_OK))
+        return TD_OK;
+    frame f = {.placed = false};
+    status = fail_at(s->whole->node, &f, status);
+    *placed = f.placed;
+    for (int k = 0; k < s->code.noutputs; k++)
+        outputs[k] = TD_NIL;
+    return status;
+}
+
+static td_status run_registers_of(const td_script *s, td_shared_host *host, const td_value *inputs,
+                                  td_value *outputs, bool *placed) {
     td_value few[ON_STACK];
     frame f = {.registers = few, .constants = s->constants, .host = host};
     if (TD_UNLIKELY(depth == MOST_DEPTH))
-        return refuse(s, outputs, TD_EVALUE,
+        return refuse(s, inputs, outputs, TD_EVALUE,
                       "calls nest deeper than 200: a function calls itself without end?");
     depth++;
     td_status status = TD_LIKELY(s->nregisters <= ON_STACK) ? run_registers(s, &f, inputs, outputs)
@@ -517,6 +559,21 @@ static td_status run_script(const td_script *s, td_shared_host *host, const td_v
     depth--;
     *placed = f.placed;
     return status;
+}
+
+static td_status run_script(const td_script *s, td_shared_host *host, const td_value *inputs,
+                            td_value *outputs, bool *placed) {
+    bool taken = false;
+    *placed = false;
+    if (s->whole) {
+        td_status status = run_whole(s, inputs, outputs, &taken, placed);
+        if (TD_LIKELY(taken)) {
+            if (s->takes)
+                drop_inputs(s, inputs);
+            return status;
+        }
+    }
+    return run_registers_of(s, host, inputs, outputs, placed);
 }
 
 td_status td_script_run_with(const td_script *s, td_shared_host *host, const td_value *inputs,

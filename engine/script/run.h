@@ -12,6 +12,8 @@ typedef struct td_script td_script;
 /* New, of a graph that is verified and held; nobody changes it any more. EVALUE: a node that can't
  * be run is named. */
 td_status td_script_new(td_ir_graph *g, td_script **out) TD_MUST_CHECK;
+/* The same of one that takes its inputs' references, so that they die with their last use. */
+td_status td_script_new_taking(td_ir_graph *g, td_script **out) TD_MUST_CHECK;
 td_script *td_script_retain(td_script *s);
 void td_script_release(td_script *s); /* NULL is fine */
 const td_ir_graph *td_script_graph(const td_script *s);
@@ -22,11 +24,11 @@ td_shared_host *td_shared_host_new(const td_script_host *host);
 td_shared_host *td_shared_host_retain(td_shared_host *host);
 void td_shared_host_release(td_shared_host *host); /* NULL is fine */
 
-/* Call it: as many inputs as its graph has, borrowed; as many outputs, the caller's to drop by
- * td_value_drop. Every operator is a call (td_op_call): recorded for backward, cast and observed
- * as the thread's modes say, with a value let go of after its last use. On failure no output is
- * left, and the message has the node's place before it where that is known. ETYPE: an input is not
- * of the kind that the graph says. */
+/* Call it: as many inputs as its graph has, borrowed (or taken, also on failure); as many outputs,
+ * the caller's to drop by td_value_drop. Every operator is a call (td_op_call): recorded for
+ * backward, cast and observed as the thread's modes say, with a value let go of after its last use.
+ * On failure no output is left, and the message has the node's place before it where that is known.
+ * ETYPE: an input is not of the kind that the graph says. */
 td_status td_script_run(const td_script *s, const td_value *inputs,
                         td_value *outputs) TD_MUST_CHECK;
 /* The same with a host, or NULL. */

@@ -14,6 +14,7 @@
 #include "engine/core/observer.h"
 #include "engine/script/kept_inputs.h"
 #include "engine/script/passes/alias.h"
+#include "engine/script/passes/edit.h"
 #include "engine/script/special.h"
 
 #include <limits.h>
@@ -34,18 +35,45 @@ static uint64_t modes_now(const td_scripted *f) {
     return key;
 }
 
+static inline bool has_sizes(const td_tensor *x, const int64_t *sizes) {
+    for (int d = 0; d < x->ndim; d++)
+        if (sizes[d] != x->sizes[d] && sizes[d] != TD_IR_UNKNOWN)
+            return false;
+    return true;
+}
+
+/* The entries of a list, whose own key is the right one; keys and sizes go on behind them. */
+static __attribute__((noinline)) bool entries_match(const td_value *list, const uint64_t **keys,
+                                                    const int64_t **sizes) {
+    int n;
+    td_tensor *const *entries = td_special_entries(list, &n);
+    for (int k = 0; entries && k < n; k++) {
+        const td_value v = td_tensor_or_nil(entries[k]);
+        if (td_special_key(&v) != *(*keys)++)
+            return false;
+        if (v.kind != TD_KIND_TENSOR)
+            continue;
+        if (!has_sizes(v.tensor, *sizes))
+            return false;
+        *sizes += v.tensor->ndim;
+    }
+    return true;
+}
+
 static inline bool matches(const td_scripted *f, const td_special *s, const td_value *inputs) {
     const int64_t *sizes = s->sizes;
+    const uint64_t *keys = s->keys;
     for (int k = 0; k < f->nlooks; k++) {
         const td_value *v = &inputs[f->looks[k]];
-        if (td_special_key(v) != s->keys[k])
+        if (td_special_key(v) != *keys++)
             return false;
-        if (v->kind != TD_KIND_TENSOR)
-            continue;
-        for (int d = 0; d < v->tensor->ndim; d++)
-            if (sizes[d] != v->tensor->sizes[d] && sizes[d] != TD_IR_UNKNOWN)
+        if (TD_LIKELY(v->kind == TD_KIND_TENSOR)) {
+            if (!has_sizes(v->tensor, sizes))
                 return false;
-        sizes += v->tensor->ndim;
+            sizes += v->tensor->ndim;
+        } else if (f->lists && !entries_match(v, &keys, &sizes)) {
+            return false;
+        }
     }
     return true;
 }
@@ -63,8 +91,8 @@ static td_special *find(const td_scripted *f, uint64_t modes, const td_value *in
 /* Of inputs of the same kinds, whatever their sizes. */
 static td_special *find_alike(const td_scripted *f, const td_special *wanted) {
     td_special *s = atomic_load_explicit(&f->first, memory_order_relaxed);
-    while (s && (s->modes != wanted->modes ||
-                 memcmp(s->keys, wanted->keys, sizeof *s->keys * (size_t)f->nlooks) != 0))
+    while (s && (s->modes != wanted->modes || s->nkeys != wanted->nkeys ||
+                 memcmp(s->keys, wanted->keys, sizeof *s->keys * (size_t)s->nkeys) != 0))
         s = atomic_load_explicit(&s->next, memory_order_relaxed);
     return s;
 }
@@ -229,10 +257,19 @@ static td_status make_locked(td_scripted *f, uint64_t modes, const td_value *inp
     return status;
 }
 
+/* What the passes have to do: loops over the entries of lists may be written out. */
+static int work_of(const td_scripted *f, const td_value *inputs) {
+    int most = 1, n;
+    for (int k = 0; k < f->nlooks; k++)
+        if (td_special_entries(&inputs[f->looks[k]], &n) && n > most)
+            most = n;
+    return f->work > INT_MAX / most ? INT_MAX : f->work * most;
+}
+
 /* *out is NULL where it is made on another thread, or there are as many as there may be. */
 static td_status make_or_ask(td_scripted *f, uint64_t modes, const td_value *inputs,
                              td_special **out) {
-    if (!td_later_wanted(f->work))
+    if (!td_later_wanted(work_of(f, inputs)))
         return make_locked(f, modes, inputs, out);
     td_status status = check_inputs(f, inputs);
     return status ? status : make_later(f, modes, inputs);
@@ -251,7 +288,7 @@ enum {
  * everything is made at once (TIDE_SCRIPT=now), so that what runs is always the same. */
 static __attribute__((cold, noinline)) atomic_llong *
 pick_timed(const td_scripted *f, td_special *s, long long n, const td_script **out) {
-    if (s->failed || n < WRITTEN_FROM || !td_later_wanted(INT_MAX) ||
+    if (s->failed || f->untimed || n < WRITTEN_FROM || !td_later_wanted(INT_MAX) ||
         atomic_load_explicit(&f->fast, memory_order_relaxed)) /* which has other bits as written */
         return NULL;
     if (n > WRITTEN_TO)
@@ -332,8 +369,12 @@ td_status td_scripted_new(td_ir_graph *g, const char *name, td_scripted **out) {
         return status;
     }
     for (int k = 0; k < g->block->ninputs; k++) {
-        td_ir_type_kind kind = (td_ir_type_kind)g->block->inputs[k]->type->kind;
-        if (kind == TD_IR_TENSOR || kind == TD_IR_OPTIONAL || kind == TD_IR_ANY)
+        const td_ir_type *type = g->block->inputs[k]->type;
+        bool list = type->kind == TD_IR_LIST && type->parts[0]->kind == TD_IR_TENSOR &&
+                    td_list_is_only_read(g->block->inputs[k]);
+        f->lists |= list || type->kind == TD_IR_OPTIONAL || type->kind == TD_IR_ANY;
+        if (list || type->kind == TD_IR_TENSOR || type->kind == TD_IR_OPTIONAL ||
+            type->kind == TD_IR_ANY)
             f->looks[f->nlooks++] = k;
     }
     f->has_tensors = has_tensors(g->block);
@@ -427,19 +468,34 @@ void td_scripted_set_eager(td_scripted *f, bool eager) {
     atomic_store_explicit(&f->eager, eager, memory_order_relaxed);
 }
 
+void td_scripted_set_untimed(td_scripted *f) {
+    f->untimed = true;
+}
+
 void td_scripted_set_fast(td_scripted *f, bool fast) {
     atomic_store(&f->fast, fast);
 }
 
 /* ---- calls ---- */
 
+/* Could the call be recorded for backward? Quick to say of one that could not. */
+static inline bool may_be_recorded(const td_scripted *f, const td_value *inputs) {
+    if (!td_is_recording() || td_modes_current.anomaly)
+        return false;
+    bool may = f->has_tensors;
+    for (int k = 0; k < f->graph->block->ninputs && !may; k++)
+        may = inputs[k].kind == TD_KIND_TENSOR
+                  ? td_is_followed(inputs[k].tensor)
+                  : inputs[k].kind >= TD_KIND_BOX || inputs[k].kind == TD_KIND_TENSORS;
+    return may;
+}
+
 /* A call that is recorded for backward, as one node; *taken is false where it is none, or none that
  * has a gradient as a graph. */
 static td_status call_recorded(td_scripted *f, const td_value *inputs, td_value *outputs,
                                bool *taken) {
     *taken = false;
-    if (!td_is_recording() || td_modes_current.anomaly ||
-        atomic_load_explicit(&f->eager, memory_order_relaxed))
+    if (!may_be_recorded(f, inputs) || atomic_load_explicit(&f->eager, memory_order_relaxed))
         return TD_OK;
     return td_gradients_call(f->gradients, inputs, outputs, taken);
 }

@@ -40,6 +40,9 @@ td_status td_scripted_written(const td_scripted *f, td_list *tensors) TD_MUST_CH
 td_status td_scripted_set_host(td_scripted *f, const td_script_host *host) TD_MUST_CHECK;
 /* Run the graph as it was written, node by node, from here on: for breakpoints and comparisons. */
 void td_scripted_set_eager(td_scripted *f, bool eager);
+/* No call is run as it was written to be timed: for who measures what it saves himself. Before the
+ * first call. */
+void td_scripted_set_untimed(td_scripted *f);
 /* From here on groups may differ from their operators in the last bits: machine code joins products
  * and sums and reorders both, 16-bit floats go on in float32 within a group. Calls that are
  * recorded for backward keep their bits. td_scripted_why tells the difference that was measured. */

@@ -37,7 +37,10 @@ TD_PRINTF(2, 3) static void add(words *w, const char *format, ...) {
 
 static void add_input(words *w, uint64_t key, const int64_t *sizes) {
     if (!td_key_is_tensor(key)) {
-        add(w, "%s", (key & 255) == TD_KIND_NIL ? "nil" : "a value");
+        if (td_key_entries(key))
+            add(w, "a list of %d tensors", td_key_entries(key));
+        else
+            add(w, "%s", (key & 255) == TD_KIND_NIL ? "nil" : "a value");
         return;
     }
     int n = td_key_ndim(key);
@@ -52,6 +55,15 @@ static void add_input(words *w, uint64_t key, const int64_t *sizes) {
         td_key_is_row_major(key) ? "" : ", not row-major");
 }
 
+/* An input's keys, of which the first is given, and the sizes that go with them: how many. */
+static int count_keys(const uint64_t *keys, int *nsizes) {
+    const int n = 1 + td_key_entries(keys[0]);
+    *nsizes = 0;
+    for (int k = 0; k < n; k++)
+        *nsizes += td_key_ndim(keys[k]);
+    return n;
+}
+
 /* In what it differs from another one. */
 static void add_difference(words *w, const td_scripted *f, const td_special *s,
                            const td_special *other) {
@@ -62,11 +74,14 @@ static void add_difference(words *w, const td_scripted *f, const td_special *s,
         any = true;
     }
     const int64_t *sizes = s->sizes, *others = other->sizes;
+    const uint64_t *keys = s->keys, *other_keys = other->keys;
     for (int k = 0; k < f->nlooks; k++) {
-        int n = td_key_ndim(s->keys[k]);
-        int m = td_key_ndim(other->keys[k]);
-        bool sized = n == m && (!n || !memcmp(sizes, others, sizeof *sizes * (size_t)n));
-        if (s->keys[k] != other->keys[k] || !sized) {
+        int n, m, nkeys = count_keys(keys, &n), mkeys = count_keys(other_keys, &m);
+        bool same = nkeys == mkeys && !memcmp(keys, other_keys, sizeof *keys * (size_t)nkeys) &&
+                    (!n || !memcmp(sizes, others, sizeof *sizes * (size_t)n));
+        keys += nkeys;
+        other_keys += mkeys;
+        if (!same) {
             add(w, "%s%%%s", any ? ", " : "; differs in ", block->inputs[f->looks[k]]->name);
             any = true;
         }
@@ -106,11 +121,13 @@ static void add_measured(words *w, const td_special *s) {
 
 static void add_special(words *w, const td_scripted *f, const td_special *s, int number) {
     const int64_t *sizes = s->sizes;
+    const uint64_t *keys = s->keys;
     add(w, "%d: (", number);
-    for (int k = 0; k < f->nlooks; k++) {
+    for (int k = 0, n; k < f->nlooks; k++) {
         add(w, k ? ", " : "");
-        add_input(w, s->keys[k], sizes);
-        sizes += td_key_ndim(s->keys[k]);
+        add_input(w, *keys, sizes);
+        keys += count_keys(keys, &n);
+        sizes += n;
     }
     add(w, "): %lld calls, %.2f ms to make", (long long)atomic_load(&s->calls),
         (double)s->ns / 1e6);

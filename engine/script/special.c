@@ -6,7 +6,9 @@
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/script/passes/copy.h"
+#include "engine/script/passes/edit.h"
 #include "engine/script/passes/passes.h"
+#include "engine/script/scalars.h"
 
 #include <string.h>
 
@@ -19,27 +21,39 @@ void td_special_free(td_special *s) {
     td_free(s);
 }
 
+/* The key and sizes of a value, and of a list's entries; counted alone where there is no room yet.
+ */
+static void add_value(td_special *s, const td_value *v) {
+    int n;
+    td_tensor *const *entries = td_special_entries(v, &n);
+    if (s->keys)
+        s->keys[s->nkeys] = td_special_key(v);
+    s->nkeys++;
+    for (int d = 0; v->kind == TD_KIND_TENSOR && d < v->tensor->ndim; d++, s->nsizes++)
+        if (s->sizes)
+            s->sizes[s->nsizes] = v->tensor->sizes[d];
+    for (int k = 0; entries && k < n; k++) {
+        const td_value entry = td_tensor_or_nil(entries[k]);
+        add_value(s, &entry);
+    }
+}
+
 td_special *td_special_new(const td_scripted *f, uint64_t modes, const td_value *inputs) {
     td_special *s = td_calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->modes = modes;
     for (int k = 0; k < f->nlooks; k++)
-        if (inputs[f->looks[k]].kind == TD_KIND_TENSOR)
-            s->nsizes += inputs[f->looks[k]].tensor->ndim;
-    s->keys = td_malloc(sizeof *s->keys * (size_t)(f->nlooks + 1));
+        add_value(s, &inputs[f->looks[k]]);
+    s->keys = td_malloc(sizeof *s->keys * (size_t)(s->nkeys + 1));
     s->sizes = td_malloc(sizeof *s->sizes * (size_t)(s->nsizes + 1));
     if (!s->keys || !s->sizes) {
         td_special_free(s);
         return NULL;
     }
-    int64_t *sizes = s->sizes;
-    for (int k = 0; k < f->nlooks; k++) {
-        const td_value *v = &inputs[f->looks[k]];
-        s->keys[k] = td_special_key(v);
-        for (int d = 0; v->kind == TD_KIND_TENSOR && d < v->tensor->ndim; d++)
-            *sizes++ = v->tensor->sizes[d];
-    }
+    s->nkeys = s->nsizes = 0;
+    for (int k = 0; k < f->nlooks; k++)
+        add_value(s, &inputs[f->looks[k]]);
     return s;
 }
 
@@ -84,6 +98,41 @@ static bool may_record(const td_ir_block *block) {
     return false;
 }
 
+/* A list is taken apart where the graph begins, and its length is a constant. */
+static void take_apart(td_ir_graph *g, td_ir_value *list, int n, const td_ir_type *const *types) {
+    td_ir_node *first = g->block->first;
+    td_ir_node *node = td_ir_append(g->block, TD_IR_LIST_UNPACK, 1, &list, n, types);
+    if (!node || !first)
+        return;
+    node->typed = true;
+    td_ir_move_before(node, first);
+    for (td_ir_use *use = list->uses, *next; use; use = next) {
+        next = use->next;
+        td_ir_node *reader = use->node;
+        if (reader->kind != TD_IR_SCALAR || strcmp(reader->scalar->name, "len") != 0)
+            continue;
+        td_ir_value *length = td_edit_constant_before(reader, TD_I(n));
+        if (length)
+            td_ir_replace(reader->outputs[0], length);
+    }
+}
+
+/* The types of a list's entries; *sizes goes on behind theirs. A list that holds a nil stays. */
+static void set_entries(td_ir_graph *g, td_ir_value *input, const td_value *v,
+                        const int64_t **sizes, bool recorded) {
+    int n;
+    td_tensor *const *entries = td_special_entries(v, &n);
+    const td_ir_type *types[TD_SPECIAL_ENTRIES];
+    bool whole = input->type->kind == TD_IR_LIST && td_list_is_only_read(input);
+    for (int k = 0; entries && k < n; k++) {
+        types[k] = entries[k] ? type_of(g, entries[k], *sizes, recorded) : NULL;
+        whole &= types[k] != NULL;
+        *sizes += entries[k] ? entries[k]->ndim : 0;
+    }
+    if (entries && n && whole)
+        take_apart(g, input, n, types);
+}
+
 static void set_types(const td_scripted *f, const td_special *s, const td_value *inputs,
                       td_ir_graph *g) {
     const int64_t *sizes = s->sizes;
@@ -98,6 +147,7 @@ static void set_types(const td_scripted *f, const td_special *s, const td_value 
             type = td_ir_simple_type(TD_IR_NONE);
         input->type = type ? type : input->type;
         sizes += v->kind == TD_KIND_TENSOR ? v->tensor->ndim : 0;
+        set_entries(g, input, v, &sizes, recorded);
     }
 }
 
@@ -105,8 +155,12 @@ static void set_types(const td_scripted *f, const td_special *s, const td_value 
 static bool is_recorded(const td_scripted *f, const td_value *inputs) {
     bool followed = f->has_tensors;
     for (int k = 0; k < f->nlooks; k++) {
+        int n;
         const td_tensor *x = td_arg_tensor(inputs[f->looks[k]]);
+        td_tensor *const *entries = td_special_entries(&inputs[f->looks[k]], &n);
         followed |= x && td_is_followed(x);
+        for (int j = 0; entries && j < n; j++)
+            followed |= entries[j] && td_is_followed(entries[j]);
     }
     return followed && (td_is_recording() || may_record(f->graph->block));
 }

@@ -3,7 +3,7 @@
 #define TD_SCRIPT_SPECIAL_H
 
 #include "engine/autograd/autograd.h"
-#include "engine/script/gradients.h"
+#include "engine/script/gradient/gradients.h"
 #include "engine/script/later.h"
 #include "engine/script/run.h"
 #include "engine/script/scripted.h"
@@ -16,9 +16,9 @@ struct td_special {
     td_special *made;           /* the one made before it, replaced or not */
     td_script *script;
     uint64_t modes;
-    uint64_t *keys; /* of the inputs that are looked at */
+    uint64_t *keys; /* of the inputs that are looked at, of lists followed by their entries' */
     int64_t *sizes; /* of all tensors among them, one after the other; or TD_IR_UNKNOWN */
-    int nsizes;
+    int nkeys, nsizes;
     int64_t ns;
     atomic_llong calls;
     atomic_llong
@@ -29,12 +29,14 @@ struct td_special {
 struct td_scripted {
     atomic_int refs;
     atomic_bool eager, fast;
+    bool untimed; /* who calls it measures by himself */
     td_ir_graph *graph;
     char *name;
     td_script *plain;        /* the graph as it was written */
     td_gradients *gradients; /* of that: calls that are recorded for backward */
     td_shared_host *host;
     int nlooks, *looks; /* inputs on whose kind a specialisation depends */
+    bool lists;         /* some of them may be lists of tensors */
     bool has_tensors;   /* constants among the graph's, which may require grad */
     _Atomic(td_special *) first;
     pthread_mutex_t making; /* guards what follows */
@@ -63,11 +65,24 @@ static inline bool td_is_row_major(const td_tensor *x) {
     return true;
 }
 
+enum { TD_SPECIAL_ENTRIES = 64 }; /* of a list that is looked into */
+
+/* The entries of a list of tensors that is looked into, and how many; NULL: it is none. */
+static inline td_tensor *const *td_special_entries(const td_value *v, int *n) {
+    const td_box_list *list = td_value_list(*v);
+    td_tensor *const *entries = v->kind == TD_KIND_TENSORS                    ? v->tensors
+                                : list && list->entries == TD_ENTRIES_TENSORS ? list->tensors
+                                                                              : NULL;
+    *n = !entries ? 0 : list ? list->n : v->n;
+    return *n > TD_SPECIAL_ENTRIES ? NULL : entries;
+}
+
 /* All that a specialisation may rely on of a value but a tensor's sizes. Here, for every call asks.
  */
 static inline uint64_t td_special_key(const td_value *v) {
+    int n;
     if (TD_UNLIKELY(v->kind != TD_KIND_TENSOR))
-        return v->kind;
+        return v->kind | (td_special_entries(v, &n) ? (uint64_t)n << 8 : 0);
     const td_tensor *x = v->tensor;
     td_device device = td_tensor_device(x);
     return v->kind | (uint64_t)x->dtype << 8 | (uint64_t)x->ndim << 16 | (uint64_t)x->layout << 24 |
@@ -92,6 +107,12 @@ static inline bool td_key_is_followed(uint64_t key) {
 }
 static inline bool td_key_is_row_major(uint64_t key) {
     return key >> 33 & 1;
+}
+
+/* How many keys the values behind this one's own are. */
+static inline int td_key_entries(uint64_t key) {
+    const uint64_t kind = key & 255;
+    return kind == TD_KIND_TENSORS || kind == TD_BOX_LIST ? (int)(key >> 8) : 0;
 }
 
 /* New, of these inputs and modes, without a script; NULL: out of memory (no message is set). */

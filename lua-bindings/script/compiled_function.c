@@ -7,7 +7,8 @@
  * within one another the outermost defers.
  *
  * Which is faster, deferring or running at once, is measured for each kind of arguments, a few
- * calls each way, and measured again as time goes on.
+ * calls each way, and measured again as time goes on, but so seldom that the slower way costs
+ * little. Calls of a kind that runs at once look at nothing but the kind.
  */
 #include "lua-bindings/recording/origin.h"
 #include "lua-bindings/script/script_function.h"
@@ -25,7 +26,11 @@ enum {
     MOST_KINDS = 32,
     TIMES = 3,        /* that each way is timed */
     WARM = 4,         /* calls of a kind before the first is timed */
-    LEAST_AGAIN = 64, /* the call of a kind at which it is timed anew, then at twice that, ... */
+    LEARNING = 3,     /* calls after these that still meet what is not known are not timed; then
+                         meeting that is what deferring costs with such arguments */
+    LEAST_AGAIN = 64, /* calls until a kind is timed anew, at least; and no less than it had */
+    SHARE = 50,       /* timing the slower way takes one part in so many of what calls take */
+    GAIN = 20,        /* deferring is to save one part in so many */
     TEXT = 48
 };
 
@@ -41,12 +46,15 @@ typedef struct break_line {
 typedef struct kind {
     uint64_t digest;
     int64_t calls, at_once, deferred; /* the last two: fewest nanoseconds; 0: not known */
+    int64_t again;                    /* the call at which it is timed anew */
     int ntimes[2];                    /* how often each was timed */
+    int nlearning;                    /* calls that met what was not known */
     bool eager;                       /* running at once was faster */
 } kind;
 
 typedef struct compiled {
     tide_deferring deferring; /* first */
+    const char *class_name;   /* what tells one from other userdata */
     tide_state *state;
     lua_State *main;
     bool measures;     /* which way is faster */
@@ -167,16 +175,18 @@ static uint64_t mix(uint64_t h, uint64_t word) {
     return (h ^ word) * 0x9E3779B97F4A7C15u + (h >> 29);
 }
 
-/* Of arguments from a stack index on: what tensors are, and the kinds of other values. */
-static uint64_t digest(lua_State *L, int first) {
+/* Of arguments at stack indices: what tensors are, and the kinds of other values. */
+static uint64_t digest(lua_State *L, int first, int last) {
     uint64_t h = td_modes_current.grad_disabled | td_modes_current.casting << 1 | 4u;
-    for (int k = first; k <= lua_gettop(L); k++) {
+    for (int k = first; k <= last; k++) {
         const tide_handle *handle = lua_touserdata(L, k);
         const td_tensor *x = tide_is_handle(handle) ? handle->tensor : NULL;
-        h = mix(h, (uint64_t)lua_type(L, k));
-        if (!x)
+        if (!x) {
+            h = mix(h, (uint64_t)lua_type(L, k));
             continue;
-        h = mix(h, x->dtype | (uint64_t)x->ndim << 8 | (uint64_t)td_tensor_device(x).type << 16);
+        }
+        h = mix(h, x->dtype | (uint64_t)x->ndim << 8 | (uint64_t)td_tensor_device(x).type << 16 |
+                       (uint64_t)1 << 32);
         for (int d = 0; d < x->ndim; d++)
             h = mix(h, (uint64_t)x->sizes[d]);
     }
@@ -193,20 +203,31 @@ static kind *find_kind(compiled *f, uint64_t h) {
     return fresh;
 }
 
-static bool is_power_of_two(int64_t n) {
-    return (n & (n - 1)) == 0;
+static bool is_measured(const kind *k) {
+    return k->ntimes[0] >= TIMES && k->ntimes[1] >= TIMES;
 }
 
 /* Shall this call run at once? */
 static bool runs_at_once(kind *k) {
     k->calls++;
-    if (k->calls >= LEAST_AGAIN && is_power_of_two(k->calls))
+    if (k->calls == k->again)
         k->ntimes[0] = k->ntimes[1] = 0;
     if (k->calls < WARM)
         return false;
-    if (k->ntimes[0] < TIMES || k->ntimes[1] < TIMES)
-        return k->ntimes[1] < TIMES && (k->calls & 1);
-    return k->eager;
+    return is_measured(k) ? k->eager : k->ntimes[1] < TIMES && (k->calls & 1);
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* Both ways have been timed. */
+static void decide(kind *k) {
+    int64_t more = k->deferred - k->at_once, slower = more < 0 ? -more : more;
+    int64_t least = more < 0 ? k->deferred : k->at_once;
+    k->eager = k->deferred > k->at_once - k->at_once / GAIN;
+    k->again =
+        k->calls + larger(larger(k->calls, LEAST_AGAIN), TIMES * SHARE * slower / larger(least, 1));
 }
 
 static void note_time(kind *k, bool at_once, int64_t ns) {
@@ -215,24 +236,23 @@ static void note_time(kind *k, bool at_once, int64_t ns) {
     if (!*times || ns < *best)
         *best = ns;
     ++*times;
-    if (k->ntimes[0] >= TIMES && k->ntimes[1] >= TIMES)
-        k->eager = k->at_once < k->deferred;
+    if (is_measured(k))
+        decide(k);
 }
 
 /* ---- calls ---- */
 
-enum { PLAIN = 1, AT_ONCE, DEFERRED }; /* contexts of calls: within another; as measured */
+enum { AT_ONCE = 1, DEFERRED }; /* contexts of calls */
 
 static void note_call(compiled *f, bool at_once) {
     kind *k = f->now;
-    int64_t ns = clock_ns() - f->began;
     bool clean = at_once || (td_deferral_knew(f->deferring.deferral) &&
                              td_deferral_count(f->deferring.deferral).made == f->made);
     f->now = NULL;
-    if (!k || !clean || k->calls < WARM)
+    if (!k || k->calls < WARM || (!clean && ++k->nlearning <= LEARNING))
         return;
     if (k->ntimes[at_once] < TIMES)
-        note_time(k, at_once, ns);
+        note_time(k, at_once, clock_ns() - f->began);
     if (!at_once && k->at_once && k->deferred)
         f->saved += k->at_once - k->deferred;
 }
@@ -253,23 +273,45 @@ static int finish(lua_State *L, int status, lua_KContext how) {
         settle(L, &f->deferring);
         end_run(f);
     }
-    if (how != PLAIN)
-        note_call(f, how == AT_ONCE);
+    note_call(f, how == AT_ONCE);
     return lua_gettop(L) - 1;
+}
+
+static int returned(lua_State *L, int status, lua_KContext how) {
+    (void)status;
+    (void)how;
+    return lua_gettop(L);
+}
+
+/* The function itself with n arguments, and nothing to be done behind it. */
+static int call_plainly(lua_State *L, int n) {
+    lua_getiuservalue(L, 1, FN);
+    lua_replace(L, 1);
+    lua_callk(L, n, LUA_MULTRET, 0, returned);
+    return lua_gettop(L);
+}
+
+/* The one that is called, as in script_function.c. */
+static inline compiled *called(lua_State *L) {
+    compiled *f = lua_touserdata(L, 1);
+    if (TD_UNLIKELY(!f || lua_rawlen(L, 1) < sizeof *f || f->class_name != class_name))
+        return check_compiled(L, 1);
+    return f;
 }
 
 /* f(...) */
 static int call(lua_State *L) {
-    compiled *f = check_compiled(L, 1);
+    compiled *f = called(L);
     int n = lua_gettop(L) - 1;
-    lua_KContext how = PLAIN;
-    luaL_checkstack(L, 8, "CompiledFunction");
-    if (!f->state->deferring) {
-        f->calls++;
-        f->now = find_kind(f, digest(L, 2));
-        how = runs_at_once(f->now) && f->measures ? AT_ONCE : DEFERRED;
-        f->eager_calls += how == AT_ONCE;
-    }
+    if (f->state->deferring)
+        return call_plainly(L, n);
+    kind *k = find_kind(f, digest(L, 2, n + 1));
+    lua_KContext how = runs_at_once(k) && f->measures ? AT_ONCE : DEFERRED;
+    f->calls++;
+    f->eager_calls += how == AT_ONCE;
+    if (how == AT_ONCE && is_measured(k))
+        return call_plainly(L, n);
+    f->now = k;
     lua_getiuservalue(L, 1, FN);
     lua_insert(L, 2);
     if (how == DEFERRED) {
@@ -278,7 +320,8 @@ static int call(lua_State *L) {
         f->state->deferring = &f->deferring;
         lua_toclose(L, 1);
     }
-    f->began = how == PLAIN ? f->began : clock_ns();
+    if (!is_measured(k))
+        f->began = clock_ns();
     lua_callk(L, n, LUA_MULTRET, how, finish);
     return finish(L, LUA_OK, how);
 }
@@ -311,8 +354,10 @@ static int compile(lua_State *L) {
     luaL_checkstring(L, 2);
     lua_settop(L, 3);
     compiled *f = lua_newuserdatauv(L, sizeof *f, 2);
-    *f = (compiled){
-        .state = TIDE_STATE(L), .main = tide_main_thread(L), .measures = lua_toboolean(L, 3)};
+    *f = (compiled){.class_name = class_name,
+                    .state = TIDE_STATE(L),
+                    .main = tide_main_thread(L),
+                    .measures = lua_toboolean(L, 3)};
     f->deferring.settle = settle;
     TIDE_CHECK(L, td_deferral_new(&(td_deferral_host){f, fill, settled, find_place},
                                   &f->deferring.deferral));

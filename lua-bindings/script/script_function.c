@@ -26,7 +26,7 @@ static bool all_tensors(int n, td_ir_value *const *values) {
 
 static tide_script_function *push_empty(lua_State *L) {
     tide_script_function *f = lua_newuserdatauv(L, sizeof *f, 3);
-    *f = (tide_script_function){.function = NULL};
+    *f = (tide_script_function){.class_name = class_name};
     luaL_setmetatable(L, class_name);
     return f;
 }
@@ -34,6 +34,7 @@ static tide_script_function *push_empty(lua_State *L) {
 static void fill(tide_script_function *f, td_scripted *function) {
     const td_ir_block *block = td_scripted_graph(function)->block;
     *f = (tide_script_function){
+        .class_name = class_name,
         .function = function,
         .name = td_scripted_name(function),
         .ninputs = block->ninputs,
@@ -219,26 +220,31 @@ static inline bool read_tensors(lua_State *L, int n, td_value *inputs) {
     return true;
 }
 
-/* f(...). Upvalue TIDE_UP_FIRST: the metatable, so that a look tells what f is. */
-static int call(lua_State *L) {
+/* The function that is called: __call has it but for a program that took the metamethod by debug,
+ * so a look at the name of its class is enough. */
+static inline tide_script_function *called(lua_State *L) {
     tide_script_function *f = lua_touserdata(L, 1);
+    if (TD_UNLIKELY(!f || lua_rawlen(L, 1) < sizeof *f || f->class_name != class_name ||
+                    !f->function))
+        return tide_check_script_function(L, 1, "ScriptFunction");
+    return f;
+}
+
+/* f(...). The stack has room for a plain function's handles (LUA_MINSTACK). */
+static int call(lua_State *L) {
+    tide_script_function *f = called(L);
     td_value inputs[FEW], outputs[FEW];
     tide_handle *handles[FEW];
-    if (!f || !lua_getmetatable(L, 1))
-        return tide_error(L, "a ScriptFunction expected");
-    bool own = lua_rawequal(L, -1, lua_upvalueindex(TIDE_UP_FIRST));
-    lua_pop(L, 1);
-    if (TD_UNLIKELY(!own || !f->function))
-        tide_check_script_function(L, 1, "ScriptFunction");
     if (f->looks) {
         if (TD_UNLIKELY(tide_script_runs_source(L, f)))
             return tide_script_call_source(L);
-        tide_script_check_watched(L, f);
+        if (f->nwatched)
+            tide_script_check_watched(L, f);
     }
     int given = lua_gettop(L) - 1;
     if (TD_UNLIKELY(!f->plain || given != f->ninputs))
         return call_any(L, f);
-    luaL_checkstack(L, f->noutputs + 4, f->name);
+    _Static_assert(FEW + 4 <= LUA_MINSTACK, "room for handles");
     for (int k = 0; k < f->noutputs; k++)
         handles[k] = tide_push_handle(L);
     if (TD_UNLIKELY(!read_tensors(L, given, inputs))) {
@@ -327,8 +333,7 @@ void tide_open_script_class(lua_State *L) {
     };
     tide_set_functions(L, functions);
     luaL_newmetatable(L, class_name);
-    lua_pushvalue(L, -1);
-    tide_push_function(L, call, 1);
+    tide_push_function(L, call, 0);
     lua_setfield(L, -2, "__call");
     lua_pushcfunction(L, collect);
     lua_setfield(L, -2, "__gc");

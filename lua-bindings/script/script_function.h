@@ -5,8 +5,9 @@
 #include "lua-bindings/state/state.h"
 
 typedef struct tide_script_function {
-    td_scripted *function; /* a reference; NULL: not filled yet, or collected */
-    const char *name;      /* the function's */
+    const char *class_name; /* first: what tells one from other userdata */
+    td_scripted *function;  /* a reference; NULL: not filled yet, or collected */
+    const char *name;       /* the function's */
     int ninputs, noutputs;
     bool plain;             /* all inputs and outputs are tensors, and there are few of them */
     bool looks;             /* a call looks at what follows first */

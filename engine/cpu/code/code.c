@@ -519,7 +519,9 @@ const td_code *td_code_find(const td_code_form *form, int64_t elements) {
                           : is == WAITING && when_to_make() == TD_CODE_NOW
                               ? count_work(e, form, hash, elements)
                               : NULL;
-    if (code)
-        atomic_fetch_add_explicit(&td_code_counts.runs, 1, memory_order_relaxed);
+    if (code) /* of two at once one may be missed, which costs nothing */
+        atomic_store_explicit(&td_code_counts.runs,
+                              atomic_load_explicit(&td_code_counts.runs, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
     return code;
 }

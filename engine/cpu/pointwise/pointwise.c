@@ -735,9 +735,12 @@ td_status td_cpu_pointwise(const td_pointwise_plan *plan) {
         if (source && source->storage != out->storage && td_cpu_turns_first(out, source))
             return td_cpu_turn_first(out, source);
     }
-    if (program->nsteps > 1 && (!plan->outs || plan->nlists == 1) && !plan->nshared &&
-        td_pointwise_as_code(program, compute, operands, outs))
-        return TD_OK;
+    bool taken = false;
+    td_status status = TD_OK;
+    if (program->nsteps > 1 && (!plan->outs || plan->nlists == 1) && !plan->nshared)
+        status = td_pointwise_as_code(program, compute, operands, outs, &taken);
+    if (taken)
+        return status;
     job j = {.program = program,
              .compute = compute,
              .nlists = plan->outs ? plan->nlists : 1,

@@ -60,10 +60,11 @@ td_pointwise_fn td_cheaper_power(td_dtype dtype, const void *exponent, td_pointw
 void td_pointwise_step(const td_pointwise_job *job, int s, int64_t n, td_cell *dst,
                        const void *const *src, unsigned scalars);
 
-/* One list by the program's machine code, where it has some and the list is small and needs no
- * laying out. False: nothing was done. */
-bool td_pointwise_as_code(const td_program *program, td_dtype compute, const td_operand *operands,
-                          td_tensor *const *outs);
+/* One list by the program's machine code, where it has some and the list needs no laying out.
+ * Otherwise *taken is false, and nothing was done. */
+td_status td_pointwise_as_code(const td_program *program, td_dtype compute,
+                               const td_operand *operands, td_tensor *const *outs,
+                               bool *taken) TD_MUST_CHECK;
 
 /* Elements [begin, end) of a list where they lie: a step or a chain that goes along all of them or
  * along rows. False: they have to be laid out in blocks, and nothing was done. */

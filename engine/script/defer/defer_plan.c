@@ -247,6 +247,8 @@ td_status td_plan_make(td_path_step *s, td_plan_part *part) {
                                         : td_fail(TD_ENOMEM, "out of memory for a graph");
     if (status == TD_OK)
         status = td_scripted_new(g, "calls that were put off", &part->graph);
+    if (status == TD_OK)
+        td_scripted_set_untimed(part->graph);
     td_ir_graph_release(g);
     td_free(steps);
     td_free(outputs);

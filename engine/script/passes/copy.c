@@ -71,6 +71,7 @@ td_ir_node *td_copier_copy(td_copier *c, td_ir_block *block, const td_ir_node *n
     copy->op = node->op;
     copy->scalar = node->scalar;
     copy->id = node->id;
+    copy->typed = node->typed;
     copy->mode = node->mode;
     copy->subgraph = /* its own graph a graph does not hold */
         node->subgraph == g ? g : td_ir_graph_retain(node->subgraph);

@@ -1,5 +1,8 @@
 /* edit.c: nodes and blocks lose ends. Where an entry of a list goes, the uses behind it move up. */
 #include "engine/script/passes/edit.h"
+#include "engine/script/scalars.h"
+
+#include <string.h>
 
 /* Uses are found by their index, which goes down by one from k on. */
 static void move_uses(td_ir_node *node, int k) {
@@ -79,4 +82,15 @@ int td_edit_count(const td_ir_block *block) {
             n += td_edit_count(node->blocks[b]);
     }
     return n;
+}
+
+bool td_list_is_only_read(const td_ir_value *list) {
+    for (const td_ir_use *use = list->uses; use; use = use->next) {
+        bool scalar = use->node && use->node->kind == TD_IR_SCALAR;
+        if (!(use->node && use->node->kind == TD_IR_LIST_UNPACK) &&
+            !(scalar && use->node->scalar->acts != TD_SCALAR_WRITES &&
+              strchr("ei", use->node->scalar->result)))
+            return false;
+    }
+    return true;
 }

@@ -17,4 +17,7 @@ td_ir_value *td_edit_constant_before(td_ir_node *node, td_value constant);
 /* How many nodes there are in a block, those in blocks within it counted; constants are not. */
 int td_edit_count(const td_ir_block *block);
 
+/* Is nothing done with a list but that it is counted and its entries are read? */
+bool td_list_is_only_read(const td_ir_value *list);
+
 #endif

@@ -2,7 +2,8 @@
  *
  * A captured tensor is no constant in this sense, as who holds it may write it between two runs: of
  * tensors only those count that nobody but the graph holds and that never leave it. Calls that fail
- * stay where they are and fail when they are reached.
+ * stay where they are and fail when they are reached. Entries of a list that the graph took apart
+ * are its parts.
  */
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
@@ -160,10 +161,39 @@ static bool find_plain(const td_ir_node *node, td_value *args) {
     return true;
 }
 
+/* ---- entries of lists ---- */
+
+/* Where the graph begins with taking apart a list that comes in; NULL: it does not. */
+static const td_ir_node *find_parts(const td_ir_value *list) {
+    const td_ir_node *node = list->node ? NULL : list->block->first;
+    while (node && (node->kind == TD_IR_CONSTANT || node->kind == TD_IR_LIST_UNPACK) &&
+           !(node->kind == TD_IR_LIST_UNPACK && node->inputs[0] == list))
+        node = node->next;
+    return node && node->kind == TD_IR_LIST_UNPACK && td_list_is_only_read(list) ? node : NULL;
+}
+
+/* An entry at a constant, from 0 or from 1, of a list that was taken apart is a part. */
+static bool read_part(const folder *f, td_ir_node *node) {
+    const char *name = node->scalar->name;
+    const bool from_one = strcmp(name, "get_entry") == 0;
+    const td_value *at = node->ninputs == 2 ? td_ir_constant_of(node->inputs[1]) : NULL;
+    if (!at || at->kind != TD_KIND_INT || (!from_one && strcmp(name, "__getitem__") != 0))
+        return false;
+    const td_ir_node *parts = find_parts(node->inputs[0]);
+    const int64_t k = at->i - from_one;
+    if (!parts || k < 0 || k >= parts->noutputs)
+        return false;
+    td_pass_say(f->note, node, "an entry of %%%s is known", node->inputs[0]->name);
+    td_alias_join(f->alias, node->outputs[0], parts->outputs[k]);
+    td_ir_replace(node->outputs[0], parts->outputs[k]);
+    td_ir_remove(node);
+    return true;
+}
+
 static void fold_scalar(const folder *f, td_ir_node *node) {
     enum { MOST = 16 };
     td_value args[MOST], result = TD_NIL;
-    if (node->noutputs != 1 || node->ninputs > MOST || td_node_acts(node))
+    if (node->noutputs != 1 || node->ninputs > MOST || td_node_acts(node) || read_part(f, node))
         return;
     if (tell_by_type(f, node, &result) || tell_none(node, &result)) {
         put_constant(f, node, result);

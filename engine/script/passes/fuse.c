@@ -48,10 +48,60 @@ static bool parts(const td_group *g, const td_ir_node *node) {
     return false;
 }
 
+enum {
+    LARGE = 8192, /* elements from which on memory counts for more than a call */
+    AHEAD = 4     /* operators that lie at most between a value and the group's */
+};
+
+static bool is_large(const td_ir_type *type) {
+    int64_t n = 1;
+    for (int d = 0; d < type->n && n < LARGE; d++)
+        n = type->sizes && type->sizes[d] >= 0 ? n * type->sizes[d] : 0;
+    return n >= LARGE;
+}
+
+/* Is a value the group's: read or made by it, or made of such by other operators? */
+static bool is_near(const td_group *g, const td_ir_value *value, int back) {
+    const td_ir_node *node = value->node;
+    if (td_group_reads(g, value) || td_group_makes(g, value))
+        return true;
+    bool near = false;
+    for (int k = 0; node && node->kind == TD_IR_OPERATOR && node->op->pointwise && back > 0 &&
+                    k < node->ninputs && !near;
+         k++)
+        near = is_near(g, node->inputs[k], back - 1);
+    return near;
+}
+
+/* Does a value go with one of the group's into an operator, through others or at once? */
+static bool meets(const td_group *g, const td_ir_value *value, int ahead) {
+    for (const td_ir_use *use = value->uses; use; use = use->next) {
+        const td_ir_node *node = use->node;
+        if (!node || node->kind != TD_IR_OPERATOR || !node->op->pointwise)
+            continue;
+        for (int k = 0; k < node->ninputs; k++)
+            if (node->inputs[k] != value && is_near(g, node->inputs[k], ahead))
+                return true;
+        if (ahead > 1 && meets(g, node->outputs[0], ahead - 1))
+            return true;
+    }
+    return false;
+}
+
+/* Has a node to do with the group? One that has not would gain a call where it joins, while what
+ * it makes would lie there so much earlier. */
+static bool belongs(const td_group *g, const td_ir_node *node) {
+    bool near = !is_large(node->outputs[0]->type);
+    for (int k = 0; k < node->ninputs && !near; k++)
+        near = td_group_reads(g, node->inputs[k]) || td_group_makes(g, node->inputs[k]);
+    return near || meets(g, node->outputs[0], AHEAD);
+}
+
 static bool fits(const td_group *g, const td_ir_node *node, const void *ctx) {
     (void)ctx;
     return td_script_kernel_takes(node) &&
-           (!g->n || same_sizes(node->outputs[0]->type, g->nodes[0]->outputs[0]->type)) &&
+           (!g->n || (same_sizes(node->outputs[0]->type, g->nodes[0]->outputs[0]->type) &&
+                      belongs(g, node))) &&
            !parts(g, node);
 }
 

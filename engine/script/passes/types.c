@@ -1,5 +1,6 @@
 /* types.c: what is known of the inputs says what is known of all values. Types that stood at nodes
  * before are not believed: they may tell of other inputs. */
+#include "engine/script/passes/edit.h"
 #include "engine/script/passes/node_infer.h"
 #include "engine/script/passes/passes.h"
 #include "engine/script/scalars.h"
@@ -75,6 +76,8 @@ static void infer_list(td_ir_graph *g, const td_ir_node *list, td_inferred *made
 static void infer_unpack(td_ir_node *node, td_pass_note *note) {
     const td_ir_node *list = node->inputs[0]->node;
     td_inferred made;
+    if (node->typed)
+        return;
     bool packed = list &&
                   (list->kind == TD_IR_LIST_CONSTRUCT || list->kind == TD_IR_TUPLE_CONSTRUCT) &&
                   list->ninputs == node->noutputs;
@@ -88,18 +91,6 @@ static void infer_unpack(td_ir_node *node, td_pass_note *note) {
     }
 }
 
-/* Is nothing done with a list but that its entries are read? */
-static bool only_entries_are_read(const td_ir_value *list) {
-    for (const td_ir_use *use = list->uses; use; use = use->next) {
-        bool scalar = use->node && use->node->kind == TD_IR_SCALAR;
-        if (!(use->node && use->node->kind == TD_IR_LIST_UNPACK) &&
-            !(scalar && use->node->scalar->acts != TD_SCALAR_WRITES &&
-              strchr("ei", use->node->scalar->result)))
-            return false;
-    }
-    return true;
-}
-
 /* An entry of a list that an operator makes: at a constant from 0, or from 1. */
 static void infer_entry(td_ir_node *node, td_pass_note *note) {
     static const char *const names[] = {"__getitem__", "get_entry"};
@@ -110,7 +101,7 @@ static void infer_entry(td_ir_node *node, td_pass_note *note) {
         const td_value *at = node->ninputs == 2 ? td_ir_constant_of(node->inputs[1]) : NULL;
         td_inferred made;
         if (!at || at->kind != TD_KIND_INT || strcmp(node->scalar->name, names[from]) != 0 ||
-            !only_entries_are_read(node->inputs[0]))
+            !td_list_is_only_read(node->inputs[0]))
             continue;
         infer_list(node->block->graph, node->inputs[0]->node, &made);
         int64_t k = at->i - from;

@@ -388,6 +388,14 @@ t.test("the_faster_way_is_taken_and_told", function()
     t.is_true(tostring(why):find("at once", 1, true))
 end)
 
+t.test("what_always_meets_new_calls_is_timed_too", function()
+    local f = tide.compile(function(x, n) return x * n + 1 end, { name = "new" })
+    for n = 1, 40 do t.eq(f(tide.ones(1), n):item(), n + 1) end
+    local why = f:why()
+    t.eq(#why.kinds, 1)
+    t.is_true(why.kinds[1].at_once > 0 and why.kinds[1].deferred > 0, tostring(why))
+end)
+
 t.test("results_outlive_their_function", function()
     local kept
     do

@@ -461,3 +461,64 @@ t.test("out_of_nested_loops_and_over_statements", function()
         return found, n
     end, { 4, 6 }, { 4, 7 }, { 9, 63 }, { 0, 1 })
 end)
+
+-- ---- lists of tensors ----
+
+t.test("lists_of_tensors_are_taken_apart", function()
+    local function step(ps, gs, rate) --: Tensor[], Tensor[], float
+        local new = {}
+        for k = 1, #ps do
+            table.insert(new, ps[k] - rate * gs[k] * gs[k])
+        end
+        return new, #ps
+    end
+    local f = tide.jit.script(step)
+    local function list(shapes, dtypes)
+        local made = {}
+        for k, shape in ipairs(shapes) do
+            made[k] = tide.randn(shape):to(dtypes[k] or tide.float32)
+        end
+        return made
+    end
+    local cases = {
+        { { { 3 }, { 2, 2 }, {} } }, { { { 3 }, { 2, 2 }, {} } }, { { { 4 }, { 1, 2 }, {} } }, { { { 7 }, { 2, 5 }, {} } },
+        { { { 3 }, { 2, 2 }, {} }, { tide.float64, tide.float16 } }, { { { 3 } } }, { {} },
+    }
+    for _, case in ipairs(cases) do
+        local ps, gs = list(case[1], case[2] or {}), list(case[1], {})
+        local want, got, n = step(ps, gs, 0.5), f(ps, gs, 0.5)
+        t.eq(n, #ps)
+        t.eq(#got, #want)
+        for k = 1, #want do
+            t.eq(tostring(got[k].dtype), tostring(want[k].dtype))
+            t.is_true(tide.equal(got[k], want[k]), "entry " .. k)
+        end
+    end
+    local ps, gs = list({ { 3 }, { 2, 2 } }, {}), list({ { 3 }, { 2, 2 } }, {})
+    local _, groups = tostring(f:graph_for(ps, gs, 0.5)):gsub("= prim::FusionGroup_%d+%(", "")
+    t.eq(groups, 2) -- a kernel for each entry
+    t.is_true(tostring(f:why()):find("a list of 3 tensors", 1, true), tostring(f:why()))
+    t.eq(pcall(f, ps, { gs[1] }, 0.5), false) -- shorter
+    t.is_true(tide.equal(f({ ps[1] }, gs, 0.5)[1], step({ ps[1] }, gs, 0.5)[1])) -- longer
+end)
+
+t.test("long_lists_and_lists_that_are_handed_on_stay_whole", function()
+    same(function(xs) --: Tensor[]
+        local total = tide.zeros(2)
+        for k = 1, #xs do
+            total = total + xs[k] * k
+        end
+        return total, tide.cat(xs, 1):sum(), xs[1]
+    end, { { tide.ones(2), tide.ones(2) * 3 } }, { { tide.ones(2) } })
+    local long = {}
+    for k = 1, 70 do
+        long[k] = tide.full({ 2 }, k)
+    end
+    same(function(xs) --: Tensor[]
+        local total = tide.zeros(2)
+        for _, x in ipairs(xs) do
+            total = total + x * x
+        end
+        return total
+    end, { long }, { { tide.ones(2) } })
+end)

@@ -166,3 +166,42 @@ t.test("lists_that_come_in_and_go_out_have_gradients", function()
         t.eq(graphs_of(f), 2, tostring(f:why()))
     end
 end)
+
+t.test("backward_lets_go_of_what_was_kept_as_it_goes", function()
+    local function layers(x, ...)
+        for _, w in ipairs { ... } do
+            x = x:matmul(w):tanh()
+        end
+        return x
+    end
+    local list = inputs_of({ { 128, 128 }, { 128, 128 }, { 128, 128 }, { 128, 128 }, { 128, 128 }, { 128, 128 }, { 128, 128 } }, 7)
+    local f = tide.jit.script(function(x, a, b, c, d, e, g)
+        x = x:matmul(a):tanh():matmul(b):tanh():matmul(c):tanh()
+        return x:matmul(d):tanh():matmul(e):tanh():matmul(g):tanh()
+    end)
+    local want = results(layers, list, list)
+    local function peak(options)
+        local sum = f(table.unpack(list)):sum()
+        collectgarbage()
+        collectgarbage "stop"
+        local before = tide.memory_stats().allocated
+        tide.reset_peak_memory_stats()
+        local grads = tide.autograd.grad(sum, list, options)
+        local most = tide.memory_stats().peak - before
+        collectgarbage "restart"
+        return most / (128 * 128 * 4), sum, grads
+    end
+    for _ = 1, 3 do
+        local got = results(f, list, list)
+        for k = 1, #want do
+            t.is_true(tide.equal(got[k], want[k]), "result " .. k)
+        end
+    end
+    local kept, sum, grads = peak { retain_graph = true }
+    for k, grad in ipairs(tide.autograd.grad(sum, list)) do
+        t.is_true(tide.equal(grad, grads[k]), "a second time, " .. k)
+    end
+    local given, again = peak()
+    t.is_true(given + 3 < kept, ("%g and %g tensors"):format(given, kept))
+    t.eq(pcall(tide.autograd.grad, again, list), false)
+end)

@@ -4,7 +4,7 @@
 #define TIDE_TESTS_GRADIENT_SCENES_H
 
 #include "engine/autograd/autograd.h"
-#include "engine/script/gradient.h"
+#include "engine/script/gradient/gradient.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

@@ -3,7 +3,7 @@
 #include "engine/autograd/hooks.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
-#include "engine/script/gradients.h"
+#include "engine/script/gradient/gradients.h"
 #include "engine/script/trace.h"
 
 #include "tests/unit/script/gradient_scenes.h"

@@ -1,5 +1,5 @@
 /* gradient_flat.c: lists and tuples of values, taken apart and put together. */
-#include "engine/script/gradient_flat.h"
+#include "engine/script/gradient/gradient_flat.h"
 
 #include "engine/core/memory.h"
 

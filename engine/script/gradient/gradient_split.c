@@ -1,10 +1,11 @@
 /* gradient_split.c: which values a part of a joint graph needs, which of them are kept, and copies
  * of the parts. */
-#include "engine/script/gradient_split.h"
+#include "engine/script/gradient/gradient_split.h"
 
 #include "engine/core/memory.h"
 #include "engine/ops/language/expression.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/script/kernel.h"
 
 #include <string.h>
 
@@ -172,7 +173,7 @@ static bool is_cheap(const td_ir_node *node) {
                                    : (td_value){.kind = TD_KIND_TENSOR}; /* never looked into */
     }
     if (op->variant)
-        return false;
+        return td_script_kernel_cost(node) < DEAR;
     const td_program *p = td_pointwise_program(op, args);
     return p && p->cost < DEAR;
 }

@@ -1,11 +1,11 @@
 /* gradients.c: finds the gradient that fits a call, and derives one where it is worth it. Entries
  * are only added, so what is found is found without a lock. */
-#include "engine/script/gradients.h"
+#include "engine/script/gradient/gradients.h"
 
 #include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
-#include "engine/script/gradient_flat.h"
+#include "engine/script/gradient/gradient_flat.h"
 #include "engine/script/kept_inputs.h"
 #include "engine/script/later.h"
 

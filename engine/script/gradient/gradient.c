@@ -1,71 +1,17 @@
-/* gradient.c: calls of graphs that are recorded as one node, and backward through that node.
+/* gradient.c: the gradient of a graph, and calls that are recorded as one node.
  *
  * The node's results are the outputs that have a history, and behind them what is kept for backward
  * and has one: nobody sees these, but where backward is recorded gradients flow into them.
  */
-#include "engine/script/gradient.h"
-
 #include "engine/autograd/function.h"
 #include "engine/core/memory.h"
 #include "engine/ops/language/expression.h"
-#include "engine/script/gradient_flat.h"
-#include "engine/script/gradient_sizes.h"
-#include "engine/script/gradient_split.h"
+#include "engine/script/gradient/gradient_flat.h"
+#include "engine/script/gradient/gradient_variant.h"
 #include "engine/script/passes/alias.h"
-#include "engine/script/passes/passes.h"
 #include "engine/script/scalars.h"
 
-#include <pthread.h>
 #include <string.h>
-
-enum { MOST_VARIANTS = 32 };
-
-/* Backward for one choice of gradients that come in and gradients that are wanted. One that is to
- * be recorded itself is neither rewritten nor fused. */
-typedef struct variant {
-    struct variant *next;
-    td_script *script; /* NULL: no gradient comes out */
-    bool recorded;
-    bool strict;     /* reads strides: gradients come in row-major, as their stand-ins did */
-    bool *comes;     /* by result of the node */
-    bool *wanted;    /* by input of the node; those of which there is one, which is 0 otherwise */
-    bool *gives;     /* likewise: an output of the script */
-    td_sized *sized; /* its numbers are for all sizes; the gradient's own, or owned; NULL: none */
-} variant;
-
-/* What an output is. */
-typedef struct output {
-    int result; /* of the node; -1: it has no history of the node's */
-    int input;  /* it is this input; -1: none */
-} output;
-
-struct td_gradient {
-    atomic_int refs;
-    td_script *whole;   /* as it was given */
-    td_script *forward; /* gives the outputs, then what is kept and was made */
-    int ninputs, noutputs, ncaptured, nkept, nmade, nresults;
-    int nlayout, *layout; /* how the inputs stand in the script's (gradient_flat.h) */
-    int *layout_out;      /* likewise for the outputs; of either NULL: each is one */
-    td_value *inputs;     /* numbers, and stand-ins of tensors, which are owned */
-    td_modes modes;       /* of the call that it was derived for, whose casts are in the graph */
-    td_varying *varying;  /* sizes of the inputs that vary; NULL: none, and `sized` is NULL, too */
-    td_sized *sized;
-    bool *wanted;         /* by input */
-    td_tensor **captured; /* owned */
-    output *outputs;
-    td_kept *kept;
-    int *results;         /* of the node: numbers of values (gradient_record.h) */
-    int *places;          /* of the node's results: among what forward gives */
-    pthread_mutex_t lock; /* of the list of variants, which only grows */
-    variant *variants;
-    int nvariants;
-};
-
-/* One call, behind its node. */
-typedef struct node_call {
-    td_gradient *gradient; /* a reference */
-    int64_t sizes[];       /* that vary */
-} node_call;
 
 static td_status no_memory(void) {
     return td_fail(TD_ENOMEM, "out of memory for a gradient");
@@ -74,321 +20,6 @@ static td_status no_memory(void) {
 static void *alloc(int n, size_t size) {
     return td_calloc((size_t)(n ? n : 1), size);
 }
-
-/* ---- graphs to scripts ---- */
-
-static td_status make_script(td_ir_graph *g, bool recorded, td_script **out) {
-    td_passes_options options = {0};
-    td_status status = td_passes_switch(&options, "types", false); /* all of them are known */
-    g->fits = true;
-    td_modes before = td_set_modes((td_modes){0}); /* casts are calls */
-    if (status == TD_OK && !recorded)
-        status = td_passes_run(g, &options, NULL);
-    td_set_modes(before);
-    return status ? status : td_script_new(g, out);
-}
-
-/* ---- variants ---- */
-
-static void free_variant(const td_gradient *d, variant *v) {
-    if (!v)
-        return;
-    if (v->sized != d->sized)
-        td_sized_free(v->sized);
-    td_script_release(v->script);
-    td_free(v->comes);
-    td_free(v->wanted);
-    td_free(v->gives);
-    td_free(v);
-}
-
-static variant *new_variant(const td_gradient *d, const bool *comes, const bool *wanted,
-                            bool recorded) {
-    int n = d->ninputs + d->ncaptured;
-    variant *v = td_calloc(1, sizeof *v);
-    if (!v)
-        return NULL;
-    v->recorded = recorded;
-    v->comes = alloc(d->nresults, sizeof *v->comes);
-    v->wanted = alloc(n, sizeof *v->wanted);
-    v->gives = alloc(n, sizeof *v->gives);
-    if (!v->comes || !v->wanted || !v->gives) {
-        free_variant(d, v);
-        return NULL;
-    }
-    memcpy(v->comes, comes, (size_t)d->nresults);
-    memcpy(v->wanted, wanted, (size_t)n);
-    return v;
-}
-
-/* Does a graph call what works for some strides alone? */
-static bool reads_strides(const td_ir_graph *g) {
-    for (const td_ir_node *node = g->block->first; node; node = node->next)
-        if (node->op == TD_OP(view) || node->op == TD_OP(as_strided))
-            return true;
-    return false;
-}
-
-/* The backward part of a joint graph, which may lose gradients that nobody wants. */
-static td_status fill_variant(const td_gradient *d, td_joint *joint, variant *v) {
-    td_ir_graph *g = NULL;
-    bool any = false;
-    for (int k = 0; k < d->ninputs + d->ncaptured; k++) {
-        if (!v->wanted[k])
-            joint->gradients[k] = NULL;
-        any |= v->gives[k] = joint->gradients[k] != NULL;
-    }
-    if (!any)
-        return TD_OK;
-    td_status status = td_split_backward(joint, d->nkept, d->kept, &g);
-    v->strict = status == TD_OK && reads_strides(g);
-    if (status == TD_OK)
-        status = make_script(g, v->recorded, &v->script);
-    td_ir_graph_release(g);
-    return status;
-}
-
-/* The graph and its gradient as `request` says, for the sizes given. */
-static td_status record_at(const td_gradient *d, const int64_t *sizes, td_joint_request request,
-                           td_joint *joint) {
-    td_value *inputs = alloc(d->ninputs, sizeof *inputs);
-    td_status status = inputs ? TD_OK : no_memory();
-    if (status == TD_OK && d->varying)
-        status = td_varying_inputs(d->varying, d->inputs, sizes, inputs);
-    request.inputs = d->varying ? inputs : d->inputs;
-    request.ninputs = d->ninputs;
-    request.layout = d->layout;
-    if (status == TD_OK)
-        status = td_joint_record(&request, joint);
-    for (int k = 0; k < d->ninputs && d->varying && inputs; k++)
-        td_release(td_arg_tensor(inputs[k]));
-    td_free(inputs);
-    return status;
-}
-
-/* One joint graph for all sizes. */
-static td_status record_sized(const td_gradient *d, td_joint_request request, td_sized **out) {
-    td_joint joints[TD_SIZES_POINTS] = {{0}};
-    td_status status = TD_OK;
-    for (int p = 0; p < TD_SIZES_POINTS && status == TD_OK; p++) {
-        int64_t sizes[TD_SIZES_MOST];
-        for (int k = 0; k < d->varying->n; k++)
-            sizes[k] = d->varying->seen[k][p];
-        status = record_at(d, sizes, request, &joints[p]);
-        request.ncaptured = joints[0].ncaptured;
-        request.captured = joints[0].captured;
-    }
-    if (status == TD_OK)
-        return td_sized_new(d->varying, joints, out);
-    for (int p = 0; p < TD_SIZES_POINTS; p++)
-        td_joint_clear(&joints[p]);
-    return status;
-}
-
-/* What backward is to be recorded for; `ends` has room for all results. */
-static td_joint_request request_of(const td_gradient *d, const bool *comes, bool recorded,
-                                   int *ends) {
-    td_joint_request request = {.script = d->whole,
-                                .wanted = d->wanted,
-                                .ncaptured = d->ncaptured,
-                                .captured = d->captured,
-                                .ends = ends,
-                                .recorded = recorded,
-                                .cast = &d->modes};
-    for (int k = 0; k < d->nresults; k++)
-        if (comes[k])
-            ends[request.nends++] = d->results[k];
-    return request;
-}
-
-static td_status fill_from(const td_gradient *d, td_joint *joint, variant *v) {
-    if (joint->ncaptured != d->ncaptured)
-        return td_fail(TD_EINTERNAL, "a graph holds other tensors than it did");
-    return fill_variant(d, joint, v);
-}
-
-/* Derive backward for another choice than the usual one: for all sizes, or for these where that
- * can't be. */
-static td_status derive(const td_gradient *d, const bool *comes, const bool *wanted, bool recorded,
-                        const int64_t *sizes, bool all_sizes, variant **out) {
-    td_joint joint = {0};
-    variant *v = new_variant(d, comes, wanted, recorded);
-    int *ends = alloc(d->nresults, sizeof *ends);
-    td_status status = v && ends ? TD_OK : no_memory();
-    if (status == TD_OK) {
-        td_joint_request request = request_of(d, comes, recorded, ends);
-        status =
-            all_sizes ? record_sized(d, request, &v->sized) : record_at(d, sizes, request, &joint);
-    }
-    if (status == TD_OK)
-        status = fill_from(d, all_sizes ? td_sized_joint(v->sized) : &joint, v);
-    td_joint_clear(&joint);
-    td_free(ends);
-    if (status)
-        free_variant(d, v);
-    *out = status ? NULL : v;
-    return status;
-}
-
-/* Is a variant right for these sizes? It is looked at where they are new. */
-static td_status check_variant(const td_gradient *d, const variant *v, const int64_t *sizes) {
-    td_joint joint = {0};
-    if (!v->sized || v->sized == d->sized || td_sized_knows(v->sized, sizes))
-        return TD_OK;
-    int *ends = alloc(d->nresults, sizeof *ends);
-    td_status status = ends ? TD_OK : no_memory();
-    if (status == TD_OK)
-        status = record_at(d, sizes, request_of(d, v->comes, v->recorded, ends), &joint);
-    if (status == TD_OK)
-        status = td_sized_learn(v->sized, sizes, &joint);
-    td_joint_clear(&joint);
-    td_free(ends);
-    return status;
-}
-
-static variant *find_variant(td_gradient *d, const bool *comes, const bool *wanted, bool recorded) {
-    size_t n = (size_t)(d->ninputs + d->ncaptured);
-    pthread_mutex_lock(&d->lock);
-    variant *v = d->variants;
-    while (v && (v->recorded != recorded || memcmp(v->comes, comes, (size_t)d->nresults) ||
-                 memcmp(v->wanted, wanted, n)))
-        v = v->next;
-    pthread_mutex_unlock(&d->lock);
-    return v;
-}
-
-/* Into the list, unless that is full: then *own is to be freed. */
-static void add_variant(td_gradient *d, variant *v, variant **own) {
-    pthread_mutex_lock(&d->lock);
-    if (d->nvariants < MOST_VARIANTS) {
-        v->next = d->variants;
-        d->variants = v;
-        d->nvariants++;
-    } else {
-        *own = v;
-    }
-    pthread_mutex_unlock(&d->lock);
-}
-
-/* It stays as long as the gradient, or *own is to be freed: where there are too many, or where it
- * is for these sizes alone. */
-static td_status get_variant(td_gradient *d, const bool *comes, const bool *wanted,
-                             const int64_t *sizes, variant **out, variant **own) {
-    bool recorded = td_is_recording(), sized = d->varying != NULL;
-    *own = NULL;
-    *out = find_variant(d, comes, wanted, recorded);
-    if (*out && check_variant(d, *out, sizes) == TD_OK)
-        return TD_OK;
-    bool again = *out != NULL; /* and it is not for these sizes */
-    td_status status = again ? TD_EVALUE : derive(d, comes, wanted, recorded, sizes, sized, out);
-    if (status == TD_OK && check_variant(d, *out, sizes) == TD_OK) {
-        add_variant(d, *out, own);
-        return TD_OK;
-    }
-    if (status == TD_OK)
-        free_variant(d, *out);
-    if (!sized)
-        return status;
-    status = derive(d, comes, wanted, recorded, sizes, false, own);
-    *out = *own;
-    return status;
-}
-
-/* ---- backward ---- */
-
-/* The gradients that come in and what is kept: new references, with a history where backward is
- * recorded. What this choice of gradients does not read is not asked for, since it may have been
- * written meanwhile: a gradient stands in its place. */
-static td_status fill_inputs(const td_gradient *d, const variant *v, td_function *f,
-                             td_tensor *const *gout, td_value *inputs) {
-    td_status status = TD_OK;
-    td_tensor *x;
-    int n = 0;
-    for (int k = 0; k < d->nresults && status == TD_OK; k++) {
-        if (!gout[k])
-            continue;
-        x = NULL;
-        if (v->strict && !gout[k]->contiguous)
-            status = TD_APPLY(&x, contiguous, TD_T(gout[k]));
-        else
-            x = td_retain(gout[k]);
-        inputs[n++] = td_tensor_or_nil(x);
-    }
-    for (int k = 0; k < d->nkept && status == TD_OK; k++) {
-        if (td_script_graph(v->script)->block->inputs[n]->uses)
-            status = td_function_saved(f, k, &x);
-        else
-            x = td_retain(td_arg_tensor(inputs[0]));
-        inputs[n++] = td_tensor_or_nil(x);
-    }
-    return status;
-}
-
-/* The numbers that a script takes besides, behind its other inputs; *room is the caller's to free.
- */
-static td_status fill_numbers(const td_sized *sized, const int64_t *sizes, int64_t **room,
-                              td_value *inputs) {
-    *room = sized ? alloc(td_sized_room(sized), sizeof **room) : NULL;
-    if (sized && !*room)
-        return no_memory();
-    return !sized || td_sized_numbers(sized, sizes, *room, inputs)
-               ? TD_OK
-               : td_fail(TD_EINTERNAL, "a gradient is not for these sizes");
-}
-
-static td_status run_variant(const td_gradient *d, const variant *v, td_function *f,
-                             const int64_t *sizes, td_tensor *const *gout, td_tensor **in) {
-    const td_ir_block *block = td_script_graph(v->script)->block;
-    td_value *inputs = alloc(block->ninputs, sizeof *inputs);
-    td_value *outputs = alloc(block->noutputs, sizeof *outputs);
-    int64_t *room = NULL;
-    td_status status = inputs && outputs ? TD_OK : no_memory();
-    int n = 0, nnumbers = v->sized ? td_sized_joint(v->sized)->nnumbers : 0;
-    if (status == TD_OK)
-        status = fill_inputs(d, v, f, gout, inputs);
-    if (status == TD_OK)
-        status = fill_numbers(v->sized, sizes, &room, inputs + block->ninputs - nnumbers);
-    if (status == TD_OK)
-        status = td_script_run(v->script, inputs, outputs);
-    for (int k = 0; k < d->ninputs + d->ncaptured && status == TD_OK; k++)
-        if (v->gives[k])
-            in[k] = outputs[n++].tensor;
-    for (int k = 0; k < block->ninputs && inputs; k++)
-        td_release(td_arg_tensor(inputs[k]));
-    td_free(room);
-    td_free(inputs);
-    td_free(outputs);
-    return status;
-}
-
-static td_status backward(td_function *f, void *data, td_tensor *const *gout, td_tensor **in) {
-    const node_call *made = data;
-    td_gradient *d = made->gradient;
-    variant *v = NULL, *own = NULL;
-    int n = d->ninputs + d->ncaptured;
-    bool *comes = alloc(d->nresults, sizeof *comes), *wanted = alloc(n, sizeof *wanted);
-    td_status status = comes && wanted ? TD_OK : no_memory();
-    for (int k = 0; k < d->nresults && status == TD_OK; k++)
-        comes[k] = gout[k] != NULL;
-    for (int k = 0; k < n && status == TD_OK; k++)
-        wanted[k] = td_function_wants(f, k);
-    if (status == TD_OK)
-        status = get_variant(d, comes, wanted, made->sizes, &v, &own);
-    if (status == TD_OK && v->script)
-        status = run_variant(d, v, f, made->sizes, gout, in);
-    free_variant(d, own);
-    td_free(comes);
-    td_free(wanted);
-    return status;
-}
-
-static void destroy(void *data) {
-    node_call *made = data;
-    td_gradient_release(made->gradient);
-    td_free(made);
-}
-
-static const td_function_class node_class = {"ScriptFunctionBackward", backward, destroy};
 
 /* ---- birth and death ---- */
 
@@ -463,7 +94,7 @@ static void find_results(td_gradient *d, const td_joint *joint) {
 static void find_outputs(td_gradient *d, const td_joint *joint) {
     for (int k = 0; k < d->noutputs; k++) {
         int number = td_joint_number(joint, joint->outputs[k]);
-        d->outputs[k] = (output){-1, -1};
+        d->outputs[k] = (td_gradient_output){-1, -1};
         for (int r = 0; r < joint->nends; r++)
             if (number >= 0 && d->results[r] == number && joint->differentiable[k])
                 d->outputs[k].result = r;
@@ -513,16 +144,17 @@ static td_status take_apart(td_gradient *d, td_joint *joint) {
     find_results(d, joint);
     find_outputs(d, joint);
     TD_TRY(td_split_forward(joint, d->nkept, d->kept, &g));
-    TD_TRY(make_script(g, false, &d->forward));
+    TD_TRY(td_gradient_rewrite(g));
+    TD_TRY(td_script_new(g, &d->forward));
     memset(comes, true, (size_t)joint->nends); /* nothing comes for what is kept */
     memcpy(wanted, d->wanted, (size_t)d->ninputs);
     memset(wanted + d->ninputs, true, (size_t)d->ncaptured);
-    d->variants = new_variant(d, comes, wanted, false);
+    d->variants = td_variant_new(d, comes, wanted, false);
     if (!d->variants)
         TD_TRY(no_memory());
     d->variants->sized = d->sized;
     d->nvariants = 1;
-    TD_TRY(fill_variant(d, joint, d->variants));
+    TD_TRY(td_variant_fill(d, joint, d->variants));
 done:
     td_ir_graph_release(g);
     td_free(comes);
@@ -683,7 +315,7 @@ td_status td_gradient_for_sizes(const td_gradient *like, const td_value *inputs,
     td_gradient *d = new_gradient(like->whole, like->ninputs, like->nlayout, like->layout);
     td_status status = d ? copy_from(d, like, flat.values) : no_memory();
     if (status == TD_OK)
-        status = record_sized(d, usual_request(d), &d->sized);
+        status = td_gradient_record_sized(d, usual_request(d), &d->sized);
     if (status == TD_OK)
         status = fill_gradient(d, td_sized_joint(d->sized), flat.values);
     td_flat_end(&flat);
@@ -703,9 +335,9 @@ td_gradient *td_gradient_retain(td_gradient *d) {
 void td_gradient_release(td_gradient *d) {
     if (!d || !td_was_last(&d->refs))
         return;
-    for (variant *v = d->variants, *next; v; v = next) {
+    for (td_variant *v = d->variants, *next; v; v = next) {
         next = v->next;
-        free_variant(d, v);
+        td_variant_free(d, v);
     }
     for (int k = 0; k < d->ninputs && d->inputs; k++)
         td_release(td_arg_tensor(d->inputs[k]));
@@ -794,7 +426,7 @@ static td_status learn(const td_gradient *d, const td_value *inputs, bool *learn
     td_joint_request request = usual_request(d);
     request.ncaptured = d->ncaptured;
     request.captured = d->captured;
-    td_status status = record_at(d, sizes, request, &joint);
+    td_status status = td_gradient_record_at(d, sizes, request, &joint);
     if (status != TD_ENOMEM && status != TD_EINTR)
         status = td_sized_learn(d->sized, sizes, status ? NULL : &joint);
     td_joint_clear(&joint);
@@ -811,6 +443,25 @@ td_status td_gradient_learn(td_gradient *d, const td_value *inputs, bool *learne
     td_flat_end(&flat);
     return status;
 }
+
+/* One call, behind its node. */
+typedef struct node_call {
+    td_gradient *gradient; /* a reference */
+    int64_t sizes[];       /* that vary */
+} node_call;
+
+static td_status backward(td_function *f, void *data, td_tensor *const *gout, td_tensor **in) {
+    const node_call *made = data;
+    return td_gradient_backward_run(made->gradient, made->sizes, f, gout, in);
+}
+
+static void destroy(void *data) {
+    node_call *made = data;
+    td_gradient_release(made->gradient);
+    td_free(made);
+}
+
+static const td_function_class node_class = {"ScriptFunctionBackward", backward, destroy};
 
 /* Room for a call. */
 typedef struct room {
@@ -860,7 +511,7 @@ static td_status run_forward_sized(const td_gradient *d, const int64_t *sizes,
     for (int k = 0; k < d->ninputs && all; k++)
         all[k] = inputs[k];
     if (status == TD_OK)
-        status = fill_numbers(d->sized, sizes, &lists, all + d->ninputs);
+        status = td_gradient_numbers(d->sized, sizes, &lists, all + d->ninputs);
     if (status == TD_OK)
         status = run_forward(d, all, given);
     td_free(lists);
@@ -898,7 +549,7 @@ static td_status save(const td_gradient *d, td_function *f, const td_value *inpu
 /* Outputs are what forward gives, with the node's history where they have one. */
 static void fill_outputs(const td_gradient *d, const td_value *inputs, room *r, td_value *outputs) {
     for (int k = 0; k < d->noutputs; k++) {
-        const output *o = &d->outputs[k];
+        const td_gradient_output *o = &d->outputs[k];
         if (o->result >= 0) {
             outputs[k] = TD_T(td_retain(r->results[o->result]));
         } else if (o->input >= 0 && inputs[o->input].kind == TD_KIND_TENSOR) {
@@ -984,7 +635,7 @@ const td_ir_graph *td_gradient_forward(const td_gradient *d) {
 
 const td_ir_graph *td_gradient_backward(td_gradient *d) {
     pthread_mutex_lock(&d->lock);
-    const variant *first = d->variants;
+    const td_variant *first = d->variants;
     while (first->next) /* the usual one was the first */
         first = first->next;
     pthread_mutex_unlock(&d->lock);

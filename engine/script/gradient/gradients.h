@@ -3,7 +3,7 @@
 #ifndef TD_SCRIPT_GRADIENTS_H
 #define TD_SCRIPT_GRADIENTS_H
 
-#include "engine/script/gradient.h"
+#include "engine/script/gradient/gradient.h"
 
 typedef struct td_gradients td_gradients; /* of one graph; used by any number of threads */
 

@@ -8,7 +8,7 @@
 #ifndef TD_SCRIPT_GRADIENT_SIZES_H
 #define TD_SCRIPT_GRADIENT_SIZES_H
 
-#include "engine/script/gradient_record.h"
+#include "engine/script/gradient/gradient_record.h"
 
 enum {
     TD_SIZES_MOST = 6,  /* sizes that vary apart from one another */

@@ -1,6 +1,6 @@
 /* gradient_record.c: a dispatcher that puts stand-ins in the place of tensors and keeps a trace of
  * what runs. Composites come to it part by part, since it is the parts that backward knows. */
-#include "engine/script/gradient_record.h"
+#include "engine/script/gradient/gradient_record.h"
 
 #include "engine/autograd/autograd.h"
 #include "engine/calls/autocast.h"
@@ -8,7 +8,7 @@
 #include "engine/core/observer.h"
 #include "engine/ops/element_checks.h"
 #include "engine/ops/given.h"
-#include "engine/script/gradient_flat.h"
+#include "engine/script/gradient/gradient_flat.h"
 #include "engine/script/trace.h"
 
 #include <string.h>

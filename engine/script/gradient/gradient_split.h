@@ -3,7 +3,7 @@
 #ifndef TD_SCRIPT_GRADIENT_SPLIT_H
 #define TD_SCRIPT_GRADIENT_SPLIT_H
 
-#include "engine/script/gradient_record.h"
+#include "engine/script/gradient/gradient_record.h"
 
 /* What is kept between forward and backward. */
 typedef struct td_kept {

@@ -2,7 +2,7 @@
  *
  * A number that varies is taken for factor * size / divisor + term, or the same of a product of two
  * sizes, which three recordings tell; what else it could be shows when a size is learned. */
-#include "engine/script/gradient_sizes.h"
+#include "engine/script/gradient/gradient_sizes.h"
 
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
