@@ -206,11 +206,11 @@ static td_status run_products(conv_job *j, int threads) {
 /* ---- depthwise ---- */
 
 /* What a worker has for as many places as a tile has rows: what the kernel's elements meet there
- * (`step` of them apart), a row for outside, and for one place rows in which each channel stands as
- * often as it has results. */
+ * (`step` of them apart), how far from there it lies at a next place that meets no edge, a row for
+ * outside, and for one place rows in which each channel stands as often as it has results. */
 typedef struct bench {
     const uint8_t **taps;
-    int64_t step;
+    int64_t step, *moves;
     uint8_t *outside, *wide;
 } bench;
 
@@ -220,13 +220,15 @@ static int64_t aligned(int64_t bytes) {
 
 static int64_t bench_bytes(const conv_job *j, int64_t depth) {
     int64_t o = j->g->o, wide = o == j->g->c ? 0 : depth * o * TD_TILE_ROWS;
-    return aligned(TD_TILE_ROWS * (depth + 1) * (int64_t)sizeof(uint8_t *)) + aligned(o) +
-           aligned(wide);
+    return aligned(TD_TILE_ROWS * (depth + 1) * (int64_t)sizeof(uint8_t *)) +
+           aligned((depth + 1) * (int64_t)sizeof(int64_t)) + aligned(o) + aligned(wide);
 }
 
 static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
     bench b = {.taps = (const uint8_t **)(void *)memory, .step = depth + 1};
-    b.outside = (uint8_t *)memory + aligned(TD_TILE_ROWS * b.step * (int64_t)sizeof(uint8_t *));
+    memory += aligned(TD_TILE_ROWS * b.step * (int64_t)sizeof(uint8_t *));
+    b.moves = (int64_t *)(void *)memory;
+    b.outside = (uint8_t *)memory + aligned(b.step * (int64_t)sizeof(int64_t));
     b.wide = b.outside + aligned(j->g->o);
     memset(b.outside, j->plan->to.x_zero_point, (size_t)j->g->o);
     return b;
@@ -277,9 +279,10 @@ static void move_taps(const bench *b, int64_t by, int from, int slot) {
         to[k] = taps[k] + (taps[k] == outside ? 0 : by);
 }
 
-/* A tile of places whose taps lie on the bench, the first of them `row`. */
+/* A tile of places, the first of them `row`: each has its taps on the bench, `apart` from the one
+ * before, or, apart being 0, all lie in the line of the bench's first place, `first` places on. */
 static void run_tile(const conv_job *j, const td_qpack_parts *packed, const bench *b, int64_t row,
-                     int count) {
+                     int count, int64_t apart, int64_t first) {
     enum { WIDTH = TD_TILE_PANELS * TD_QPACK_COLUMNS };
     const td_quantized_conv_plan *p = j->plan;
     const int64_t o = j->g->o;
@@ -288,7 +291,9 @@ static void run_tile(const conv_job *j, const td_qpack_parts *packed, const benc
     int32_t sums[TD_TILE_ROWS * WIDTH];
     for (int64_t c = 0; c < o; c += WIDTH) {
         td_cpu->quantized->depthwise(&(td_depthwise_tile){.taps = b->taps,
-                                                          .step = b->step,
+                                                          .steps = b->moves,
+                                                          .apart = apart,
+                                                          .first = first,
                                                           .pairs = parts_of(packed->head->depth, 2),
                                                           .from = c,
                                                           .n = at_most(o - c, WIDTH),
@@ -301,22 +306,61 @@ static void run_tile(const conv_job *j, const td_qpack_parts *packed, const benc
     }
 }
 
-/* Items are places of the result. */
+enum { LONG = 8 * TD_TILE_ROWS }; /* places that are worth tiles of their own */
+
+/* How many places from p on, `most` at most, meet no edge of the input along the last dim; 0 where
+ * these are less than LONG. */
+static int64_t count_inner(const td_conv_geometry *g, const place *p, int64_t most) {
+    most = at_most(most, g->out[2] - p->index[2]);
+    if (most < LONG || p->at[2] < 0 || g->o != g->c)
+        return 0;
+    int64_t room = g->in[2] - 1 - (g->kernel[2] - 1) * g->dilation[2] - p->at[2];
+    int64_t n = room < 0 ? 0 : at_most(most, room / g->stride[2] + 1);
+    return n < LONG ? 0 : n;
+}
+
+/* n places of a line, a tile's rows or more, from p (`row`) on, that meet no edge: their taps are
+ * found once. The last tile begins early enough to be whole, and gives some results again. */
+static void run_inner(const conv_job *j, const td_qpack_parts *packed, const bench *b,
+                      const place *p, int64_t row, int64_t n) {
+    find_taps(j, b, p, 0);
+    for (int64_t k = 0; k < b->step; k++)
+        b->moves[k] = b->taps[k] == b->outside ? 0 : j->g->stride[2] * j->g->c;
+    for (int64_t k = 0; k < n; k += TD_TILE_ROWS) {
+        k = at_most(k, n - TD_TILE_ROWS);
+        run_tile(j, packed, b, row + k, TD_TILE_ROWS, 0, k);
+    }
+}
+
+/* Items are places of the result. Where a line is long, its places that meet no edge are run by
+ * themselves; all others, in tiles that go on from line to line. */
 static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
     const conv_job *j = ctx;
+    const td_conv_geometry *g = j->g;
     const td_qpack_parts packed = td_byte_pack(j->plan->packed, 0);
     const bench b = open_bench(j, packed.head->depth, j->scratch + worker * j->room);
-    place p = find_place(j->g, begin);
-    int slot = 0;
-    for (int64_t row = begin; row < end; row++, advance(j->g, &p)) {
-        if (row > begin && follows(j->g, &p))
-            move_taps(&b, j->g->stride[2] * j->g->c, slot ? slot - 1 : TD_TILE_ROWS - 1, slot);
+    place p = find_place(g, begin);
+    int slots = 0; /* that hold the places before `row` */
+    for (int64_t row = begin, n; row < end; row += n, advance(g, &p)) {
+        n = count_inner(g, &p, end - row);
+        if (n) {
+            if (slots)
+                run_tile(j, &packed, &b, row - slots, slots, b.step, 0);
+            slots = 0;
+            run_inner(j, &packed, &b, &p, row, n);
+            p.index[2] += n - 1;
+            p.at[2] += (n - 1) * g->stride[2];
+            continue;
+        }
+        n = 1;
+        if (slots && follows(g, &p))
+            move_taps(&b, g->stride[2] * g->c, slots - 1, slots);
         else
-            find_taps(j, &b, &p, slot);
-        slot = slot + 1 == TD_TILE_ROWS || row + 1 == end ? 0 : slot + 1;
-        if (slot == 0)
-            run_tile(j, &packed, &b, row - (row - begin) % TD_TILE_ROWS,
-                     (int)((row - begin) % TD_TILE_ROWS) + 1);
+            find_taps(j, &b, &p, slots);
+        if (++slots == TD_TILE_ROWS || row + 1 == end) {
+            run_tile(j, &packed, &b, row + 1 - slots, slots, b.step, 0);
+            slots = 0;
+        }
     }
 }
 

@@ -321,6 +321,14 @@ DEFINE_RESCALE(rescale_u8, uint8_t)
 
 /* ---- depthwise ---- */
 
+/* What a tap meets in a row of the tile, the channel `at` behind the tile's; shared: apart is 0. */
+static inline __attribute__((always_inline)) const uint8_t *
+tap_of(const td_depthwise_tile *t, const bool shared, int64_t tap, int row, int64_t at) {
+    if (shared)
+        return t->taps[tap] + (t->first + row) * t->steps[tap] + t->from + at;
+    return t->taps[row * t->apart + tap] + t->from + at;
+}
+
 #if defined(TD_ISA_avx512)
 /* Pairs of bytes of 16 channels, side by side, as 16 bits. */
 static inline __m512i load_pairs(const uint8_t *a, const uint8_t *b) {
@@ -330,51 +338,55 @@ static inline __m512i load_pairs(const uint8_t *a, const uint8_t *b) {
 }
 
 /* A panel of ROWS rows from `row` on, whose first channel is `at` behind the tile's. */
-static inline __attribute__((always_inline)) void
-depthwise_panel(const td_depthwise_tile *t, int row, const int rows, int64_t at, const int16_t *w) {
-    const uint8_t *const *taps = t->taps + row * t->step;
-    const int64_t from = t->from + at, step = t->step;
+static inline __attribute__((always_inline)) void depthwise_panel(const td_depthwise_tile *t,
+                                                                  const bool shared, int row,
+                                                                  const int rows, int64_t at,
+                                                                  const int16_t *w) {
     __m512i sums[TD_TILE_ROWS];
     for (int r = 0; r < rows; r++)
         sums[r] = _mm512_setzero_si512();
     for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
         __m512i weights = _mm512_load_si512(w);
         _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = _mm512_add_epi32(
-            sums[r], _mm512_madd_epi16(load_pairs(taps[r * step + 2 * k] + from,
-                                                  taps[r * step + 2 * k + 1] + from),
+            sums[r], _mm512_madd_epi16(load_pairs(tap_of(t, shared, 2 * k, row + r, at),
+                                                  tap_of(t, shared, 2 * k + 1, row + r, at)),
                                        weights));
     }
     for (int r = 0; r < rows; r++)
         _mm512_storeu_si512(t->sums + (row + r) * t->width + at, sums[r]);
 }
 
-/* Two panels of a whole tile at once: 32 channels are widened and paired in fewer steps, which
- * leaves them in an order of their own, in which the weights are put too. */
-static void depthwise_panels(const td_depthwise_tile *t, int64_t at, const int16_t *w) {
+/* Two panels at once: 32 channels are widened and paired in fewer steps, which leaves them in an
+ * order of their own, in which the weights are put too. */
+static inline __attribute__((always_inline)) void depthwise_panels(const td_depthwise_tile *t,
+                                                                   const bool shared, int row,
+                                                                   const int rows, int64_t at,
+                                                                   const int16_t *w) {
     const __m512i first =
         _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
     const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(4));
     const __m512i back = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
-    const int64_t from = t->from + at, step = t->step, apart = t->pairs * 2 * COLUMNS;
+    const int64_t apart = t->pairs * 2 * COLUMNS;
     __m512i low[TD_TILE_ROWS], high[TD_TILE_ROWS];
-    for (int r = 0; r < TD_TILE_ROWS; r++)
+    for (int r = 0; r < rows; r++)
         low[r] = high[r] = _mm512_setzero_si512();
     for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
         __m512i w0 = _mm512_load_si512(w), w1 = _mm512_load_si512(w + apart);
         __m512i low_weights = _mm512_permutex2var_epi32(w0, first, w1);
         __m512i high_weights = _mm512_permutex2var_epi32(w0, second, w1);
-        _Pragma("GCC unroll 8") for (int r = 0; r < TD_TILE_ROWS; r++) {
-            const uint8_t *const *taps = t->taps + r * step + 2 * k;
-            __m512i x = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(taps[0] + from)));
-            __m512i y = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(taps[1] + from)));
+        _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) {
+            const uint8_t *a = tap_of(t, shared, 2 * k, row + r, at);
+            const uint8_t *b = tap_of(t, shared, 2 * k + 1, row + r, at);
+            __m512i x = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)a));
+            __m512i y = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)b));
             low[r] = _mm512_add_epi32(low[r],
                                       _mm512_madd_epi16(_mm512_unpacklo_epi16(x, y), low_weights));
             high[r] = _mm512_add_epi32(
                 high[r], _mm512_madd_epi16(_mm512_unpackhi_epi16(x, y), high_weights));
         }
     }
-    for (int r = 0; r < TD_TILE_ROWS; r++) {
-        int32_t *sums = t->sums + r * t->width + at;
+    for (int r = 0; r < rows; r++) {
+        int32_t *sums = t->sums + (row + r) * t->width + at;
         _mm512_storeu_si512(sums, _mm512_permutex2var_epi32(low[r], back, high[r]));
         _mm512_storeu_si512(sums + COLUMNS,
                             _mm512_permutex2var_epi32(
@@ -388,10 +400,10 @@ static inline __m256i load_pairs(const uint8_t *a, const uint8_t *b) {
     return _mm256_or_si256(x, _mm256_slli_epi32(y, 16));
 }
 
-static inline __attribute__((always_inline)) void
-depthwise_panel(const td_depthwise_tile *t, int row, const int rows, int64_t at, const int16_t *w) {
-    const uint8_t *const *taps = t->taps + row * t->step;
-    const int64_t from = t->from + at, step = t->step;
+static inline __attribute__((always_inline)) void depthwise_panel(const td_depthwise_tile *t,
+                                                                  const bool shared, int row,
+                                                                  const int rows, int64_t at,
+                                                                  const int16_t *w) {
     __m256i low[TD_TILE_ROWS], high[TD_TILE_ROWS];
     for (int r = 0; r < rows; r++)
         low[r] = high[r] = _mm256_setzero_si256();
@@ -399,8 +411,8 @@ depthwise_panel(const td_depthwise_tile *t, int row, const int rows, int64_t at,
         __m256i first = _mm256_load_si256((const void *)w);
         __m256i second = _mm256_load_si256((const void *)(w + COLUMNS));
         _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) {
-            const uint8_t *x = taps[r * step + 2 * k] + from;
-            const uint8_t *y = taps[r * step + 2 * k + 1] + from;
+            const uint8_t *x = tap_of(t, shared, 2 * k, row + r, at);
+            const uint8_t *y = tap_of(t, shared, 2 * k + 1, row + r, at);
             low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(load_pairs(x, y), first));
             high[r] = _mm256_add_epi32(
                 high[r], _mm256_madd_epi16(load_pairs(x + COLUMNS / 2, y + COLUMNS / 2), second));
@@ -415,43 +427,57 @@ depthwise_panel(const td_depthwise_tile *t, int row, const int rows, int64_t at,
 #endif
 
 /* n channels of a panel, the first of them `at` behind the tile's, of one row. */
-static void depthwise_part(const td_depthwise_tile *t, int row, int64_t at, int64_t n,
-                           const int16_t *w) {
-    const uint8_t *const *taps = t->taps + row * t->step;
+static void depthwise_part(const td_depthwise_tile *t, const bool shared, int row, int64_t at,
+                           int64_t n, const int16_t *w) {
     int32_t *restrict sums = t->sums + row * t->width + at;
-    const int64_t from = t->from + at;
     memset(sums, 0, sizeof *sums * (size_t)n);
     for (int64_t k = 0; k < t->pairs; k++, w += 2 * COLUMNS) {
-        const uint8_t *restrict x = taps[2 * k] + from, *restrict y = taps[2 * k + 1] + from;
+        const uint8_t *x = tap_of(t, shared, 2 * k, row, at),
+                      *y = tap_of(t, shared, 2 * k + 1, row, at);
         for (int64_t c = 0; c < n; c++)
             sums[c] += x[c] * w[2 * c] + y[c] * w[2 * c + 1];
     }
 }
 
-static void depthwise(const td_depthwise_tile *t) {
-    const int16_t *w = t->weights + t->from * t->pairs * 2;
-    for (int64_t at = 0; at < t->n; at += COLUMNS, w += t->pairs * 2 * COLUMNS) {
-        int64_t n = t->n - at < COLUMNS ? t->n - at : COLUMNS;
-        int row = 0;
+/* Rows of n channels of a panel, or of two panels; how many channels there were. */
+static inline __attribute__((always_inline)) int64_t depthwise_rows(const td_depthwise_tile *t,
+                                                                    const bool shared, int row,
+                                                                    const int rows, int64_t at,
+                                                                    const int16_t *w) {
+    int64_t n = t->n - at < COLUMNS ? t->n - at : COLUMNS;
 #if defined(TD_ISA_avx512)
-        if (t->n - at >= 2 * COLUMNS && t->rows == TD_TILE_ROWS) {
-            depthwise_panels(t, at, w);
-            at += COLUMNS;
-            w += t->pairs * 2 * COLUMNS;
-            continue;
-        }
+    if (t->n - at >= 2 * COLUMNS) {
+        depthwise_panels(t, shared, row, rows, at, w);
+        return 2 * COLUMNS;
+    }
 #endif
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
-        if (n == COLUMNS && t->rows == TD_TILE_ROWS) {
-            depthwise_panel(t, 0, TD_TILE_ROWS, at, w);
-            continue;
-        }
-        for (; n == COLUMNS && row < t->rows; row++)
-            depthwise_panel(t, row, 1, at, w);
-#endif
-        for (; row < t->rows; row++)
-            depthwise_part(t, row, at, n, w);
+    if (n == COLUMNS) {
+        depthwise_panel(t, shared, row, rows, at, w);
+        return n;
     }
+#endif
+    for (int r = row; r < row + rows; r++)
+        depthwise_part(t, shared, r, at, n, w);
+    return n;
+}
+
+static inline __attribute__((always_inline)) void depthwise_tile(const td_depthwise_tile *t,
+                                                                 const bool shared) {
+    const int16_t *w = t->weights + t->from * t->pairs * 2;
+    for (int64_t at = 0, n = 0; at < t->n; at += n, w += n * t->pairs * 2)
+        if (t->rows == TD_TILE_ROWS)
+            n = depthwise_rows(t, shared, 0, TD_TILE_ROWS, at, w);
+        else
+            for (int row = 0; row < t->rows; row++)
+                n = depthwise_rows(t, shared, row, 1, at, w);
+}
+
+static void depthwise(const td_depthwise_tile *t) {
+    if (t->apart == 0)
+        depthwise_tile(t, true);
+    else
+        depthwise_tile(t, false);
 }
 
 /* ---- element by element ---- */

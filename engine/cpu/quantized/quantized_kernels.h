@@ -33,10 +33,13 @@ typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
 
 /* Rows of sums, `width` apart, of n channels from `from` on, a multiple of 16: those of the pairs
  * of bytes taps[2k][from + c], taps[2k + 1][from + c] times their weights, which are those of a
- * depthwise pack (ops/plan/quantized_pack.h). Each row has its taps, `step` pointers apart. */
+ * depthwise pack (ops/plan/quantized_pack.h). Each row has its taps, `apart` pointers behind those
+ * of the row before; or all have the same, apart is 0, and row r meets what lies
+ * (first + r) * steps[k] bytes behind them. */
 typedef struct td_depthwise_tile {
     const uint8_t *const *taps;
-    int64_t step, pairs, from, n, width;
+    const int64_t *steps;
+    int64_t apart, first, pairs, from, n, width;
     int rows; /* at most a tile's */
     const int16_t *weights;
     int32_t *sums;
