@@ -223,7 +223,7 @@ distributed.all_gather = declare("all_gather(Tensor x, *, bool uneven=false, any
         local row = row_of(x)
         local shapes = uneven and exchange_shapes(handle, size, row) or same_shapes(size, row)
         local counts = numels(shapes)
-        local every = tide.empty(total(counts), { dtype = x.dtype, device = x.device })
+        local every = tide.empty(total(counts), { dtype = x.dtype, device = row.device })
         return give(post(handle, "all_gather", { recv_counts = counts }, row, every, function() return cut(every:to(x.device), shapes) end), async)
     end)
 
@@ -245,7 +245,7 @@ distributed.reduce_scatter = declare("reduce_scatter(Tensor x, " .. OPS .. " op=
         end
         local shape = row:size()
         shape[1] = sizes and sizes[rank + 1] or length // size
-        local part = tide.empty(shape, { dtype = x.dtype, device = x.device })
+        local part = tide.empty(shape, { dtype = x.dtype, device = row.device })
         return give(post(handle, "reduce_scatter", { op = op, send_counts = counts }, row, part, function() return part:to(x.device) end), async)
     end)
 
@@ -256,7 +256,7 @@ distributed.gather = declare("gather(Tensor x, int(0..) dst=0, *, bool uneven=fa
         local row = row_of(x)
         local shapes = uneven and exchange_shapes(handle, size, row) or same_shapes(size, row)
         local counts = numels(shapes)
-        local every = rank == dst and tide.empty(total(counts), { dtype = x.dtype, device = x.device }) or nil
+        local every = rank == dst and tide.empty(total(counts), { dtype = x.dtype, device = row.device }) or nil
         return give(post(handle, "gather", { peer = dst, recv_counts = counts }, row, every,
             every and function() return cut(every:to(x.device), shapes) end), async)
     end)
@@ -310,7 +310,7 @@ distributed.all_to_all = declare("all_to_all(list parts, *, any group=nil, bool 
             end
         end
         local expected = numels(shapes)
-        local every = tide.empty(total(expected), { dtype = parts[1].dtype, device = parts[1].device })
+        local every = tide.empty(total(expected), { dtype = parts[1].dtype, device = rows[1].device })
         return give(post(handle, "all_to_all", { send_counts = counts, recv_counts = expected }, tide.cat(rows), every,
             function() return cut(every:to(parts[1].device), shapes) end), async)
     end)

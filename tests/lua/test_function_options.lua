@@ -187,7 +187,8 @@ t.test("all_documented_functions_of_a_function_and_options_are_tested_here", fun
     local elsewhere = { -- options that are functions, among others; or it needs a device
         CyclicLR = true, TripletMarginWithDistanceLoss = true, triplet_margin_with_distance_loss = true, graph = true,
         FuzzedTensor = true, Function = true, AveragedModel = true, workers = true, DataLoader = true, prepare = true,
-        prepare_qat = true, QConfig = true, plan = true, report = true, from_float = true, ScheduleGPipe = true, Schedule1F1B = true }
+        prepare_qat = true, QConfig = true, plan = true, report = true, from_float = true, ScheduleGPipe = true, Schedule1F1B = true,
+        gptq = true, quantize_weights = true, smooth = true }
     local seen, missing = {}, {}
     local function walk(value, depth)
         if seen[value] or depth > 6 then return end

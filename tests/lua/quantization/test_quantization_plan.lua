@@ -158,6 +158,7 @@ local function with_clock(fn)
         count(nn[name], function(n) return n end)
         count(nn.quantized[name], function(n) return 100 + n / 4 end)
     end
+    count(nn.quantized.WeightOnlyLinear, function(bytes) return 50 + bytes / 8 end)
     local ok, why = pcall(fn, function() return clock end)
     for class, forward in pairs(before) do
         class.forward = forward
@@ -181,6 +182,23 @@ local function residual()
     return Residual()
 end
 
+t.test("a_plan_may_choose_weights_of_four_bits", function()
+    tide.manual_seed(5)
+    local net = perceptron(64)
+    train(net)
+    with_clock(function(timer)
+        local plan = Q.plan(net, batches(8, 12), { loss = 2, timer = timer, runs = 1 })
+        local small, found = plan:apply(net), 0
+        for _, layer in ipairs(plan.layers) do
+            local is = nn.is(small:get_submodule(layer.name), nn.quantized.WeightOnlyLinear)
+            t.eq(is, layer.kind == "int4")
+            found = found + (is and 1 or 0)
+        end
+        t.is_true(found > 0 and plan.loss + plan.margin <= 2, tostring(plan))
+        t.is_true(accuracy(small, batches(8, 13)) >= accuracy(net, batches(8, 13)) - 2.5)
+    end)
+end)
+
 for name, make in pairs {
     perceptron = function() return perceptron(32) end,
     convolutions = function()
@@ -195,7 +213,7 @@ for name, make in pairs {
         train(net, shape)
         with_clock(function(timer)
             local promise = 1
-            local plan = Q.plan(net, batches(8, 12, shape), { loss = promise, timer = timer, runs = 1 })
+            local plan = Q.plan(net, batches(8, 12, shape), { loss = promise, kinds = { "int8" }, timer = timer, runs = 1 })
             t.is_true(plan.loss + plan.margin <= promise and plan.samples == 2048 and plan.margin > 0)
             local small, kinds = plan:apply(net), {}
             for _, layer in ipairs(plan.layers) do
@@ -223,7 +241,7 @@ t.test("layers_that_lose_much_stay_in_floats", function()
     end)
     with_clock(function(timer)
         local data = batches(8, 14)
-        local plan = Q.plan(net, data, { loss = 1, timer = timer, runs = 1 })
+        local plan = Q.plan(net, data, { loss = 1, kinds = { "int8" }, timer = timer, runs = 1 })
         t.eq(plan.layers[1].kind .. plan.layers[2].kind, "f32f32")
         t.is_true(string.find(plan.layers[1].why, "lose more", 1, true))
         t.is_true(plan.rows[1].loss > 5 and plan.rows[1].best, "the quickest of all")
@@ -249,6 +267,6 @@ t.test("few_samples_promise_little_and_say_how_many_more", function()
         t.close(more, 256 * (plan.sure / 0.2) ^ 2 - 256, 1)
     end)
     refused("there is no batch in it", Q.plan, net, {})
-    refused("dynamic, int8 expected, got", Q.plan, net, batches(1, 15), { kinds = { "int3" } })
+    refused("dynamic, int4, int8 expected, got", Q.plan, net, batches(1, 15), { kinds = { "int3" } })
     refused("no linear layer", Q.plan, nn.ReLU(), batches(1, 15))
 end)
