@@ -461,7 +461,6 @@ static td_status serve_edges(run *r, td_node *node, td_tensor **in) {
     return status;
 }
 
-/* Run a node and the hooks that follow; what they give has yet to be checked. */
 bool td_node_gives_up(const td_node *node) {
     return running && running->at && running->at->node == node && node->running == 1 &&
            !running->options.retain_graph && !has_hooks(node) && !td_modes_current.anomaly;
@@ -474,6 +473,7 @@ void td_node_drop_gradient(const td_node *node, int result) {
     running->at->gradients[result] = NULL;
 }
 
+/* Run a node and the hooks that follow; what they give has yet to be checked. */
 static td_status apply_hooked(entry *e, td_tensor **in) {
     td_node *node = e->node;
     td_status status = td_node_apply(node, e->gradients, in);
