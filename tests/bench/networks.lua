@@ -38,7 +38,7 @@ end
 -- Stretches of 64 letters of a license, and of each the next; the last tenth of the text is kept for the score.
 local function license(many, train)
     local file = assert(io.open "/usr/share/common-licenses/GPL-3")
-    local tokens = network("gpt").letters(file:read("a"):lower())
+    local tokens = network("text").letters(file:read("a"):lower())
     file:close()
     local first, last = 1, #tokens * 9 // 10
     if not train then
