@@ -56,11 +56,11 @@ for n = 1, 3 do
     COPIES[string.format("Conv%dd", n)], COPIES[string.format("ConvReLU%dd", n)] = copy, copy
 end
 
-function COPIES.Quantize(stub)
-    if stub.dtype ~= "quint8" then
-        wrong("Quantize to %s: activations are quint8", stub.dtype)
+function COPIES.Quantize(layer)
+    if layer.dtype ~= "quint8" then
+        wrong("Quantize to %s: activations are quint8", layer.dtype)
     end
-    local to = byte(stub.scale, stub.zero_point)
+    local to = byte(layer.scale, layer.zero_point)
     return calling(function(x) return rounded(x, to) end)
 end
 
