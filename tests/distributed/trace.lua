@@ -75,7 +75,7 @@ if size > 1 then
     local pair = found[rank == 0 and "send" or "recv"]
     assert(rank > 1 or pair[1].bytes == 40 and not pair[1].number, "one to another has no number")
 end
-assert(tostring(profile):find("barrier +collective"))
+assert(tostring(profile:table()):find("barrier +collective"), "the table of all rows, short ones too, names the transfer")
 
 -- Of more than may be kept the newest stay.
 local many = tide.profiler.profile { function()
