@@ -206,9 +206,9 @@ static bool is_whole_call(const td_op *op, const td_param *p, int top, lua_Integ
 }
 
 /* Is each key of a table a parameter's name? Where anything may stand this tells options from it.
- */
-static bool names_options(lua_State *L, const td_op *op, int table) {
-    bool any = false;
+ * An empty table holds no options where `p` must have a value, or the row has no options. */
+static bool names_options(lua_State *L, const td_op *op, const td_param *p, int table) {
+    bool any = p->has_default && op->nparams > op->npositional;
     for (lua_pushnil(L); lua_next(L, table); any = true) {
         lua_pop(L, 1);
         int param = lua_type(L, -1) == LUA_TSTRING ? find_param(op, lua_tostring(L, -1)) : -1;
@@ -226,7 +226,7 @@ static int read_last_table(lua_State *L, tide_frame *f, int top) {
     static const td_param none = {.type = TD_PARAM_BOOL};
     const td_op *op = f->op;
     const td_param *p = top <= op->npositional ? &op->params[top - 1] : &none;
-    if (p->type == TD_PARAM_TABLE || (p->type == TD_PARAM_ANY && !names_options(L, op, top)))
+    if (p->type == TD_PARAM_TABLE || (p->type == TD_PARAM_ANY && !names_options(L, op, p, top)))
         return top;
     if (lua_getmetatable(L, top)) { /* an object */
         lua_pop(L, 1);
@@ -295,7 +295,7 @@ static bool is_options_behind(lua_State *L, const td_op *op, int n) {
         return n <= op->npositional;
     if (lua_rawlen(L, n))
         return false;
-    return op->nparams > op->npositional || names_options(L, op, n);
+    return op->nparams > op->npositional || names_options(L, op, &op->params[0], n);
 }
 
 /* name({options}, fn, ...), or with what comes first before them: they go behind the rest. */
@@ -352,6 +352,8 @@ static void place_named(lua_State *L, tide_frame *f, int place) {
 /* ---- options that were given by position ---- */
 
 static bool option_fits(lua_State *L, const td_param *p, int index) {
+    if (p->type == TD_PARAM_ANY)
+        return true;
     switch (lua_type(L, index)) {
     case LUA_TBOOLEAN:
         return p->type == TD_PARAM_BOOL;

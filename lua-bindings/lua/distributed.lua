@@ -407,7 +407,7 @@ distributed.DistributedDataParallel = declare("DistributedDataParallel(any modul
     "A module that trains on all ranks' inputs as one: parameters and buffers are rank 0's at first, gradients are averaged while backward "
         .. "runs, in buckets; they may lie on several devices. options: group (or process_group), bucket_cap_mb (25), first_bucket_mb (1), "
         .. "find_unused_parameters, static_graph, "
-        .. "broadcast_buffers (true), hook ('fp16', 'bf16', tide.distributed.powersgd{}, topk{} or a function of a bucket that returns one that "
+        .. "broadcast_buffers (true), device_ids (the one device that the module is on, as PyTorch's scripts say it), hook ('fp16', 'bf16', tide.distributed.powersgd{}, topk{} or a function of a bucket that returns one that "
         .. "finishes), deterministic (how many micro-batches a step has: results are the same bits for every "
         .. "number of ranks, see micro_batches; after tide.use_deterministic_algorithms(true)). "
         .. "ddp:no_sync(fn) leaves gradients to add up, ddp:join(fn) takes inputs of different numbers.",

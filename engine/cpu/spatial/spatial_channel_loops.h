@@ -344,7 +344,7 @@ static ALWAYS void NAME(max_window)(T *y, int64_t *places, const T *x, const td_
     int64_t i = place[0], j = place[1], k = place[2];
     int64_t first = (up->begin[i] * mid->in + mid->begin[j]) * last->in + last->begin[k];
     NAME(some) best[NAME(sides)], v;
-    NAME(indices) where[NAME(sides)], none = {0};
+    NAME(indices) none = {0}, where[NAME(sides)] = {{0}};
     for (int s = 0; s < sides; s++) {
         NAME(load_some)(&best[s], x + first * inner + s * NAME(most));
         where[s] = none + (NAME(index))first;

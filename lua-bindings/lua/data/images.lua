@@ -96,7 +96,7 @@ end
 
 local function open_folders(data)
     local options <const> = { "mode", "scale", "apply_exif_orientation" }
-    local class = datasets.define("ImageFolder(str root, *, any transform=nil, any target_transform=nil, list? extensions=nil, "
+    local class = datasets.define("ImageFolder(str root, any transform=nil, any target_transform=nil, *, list? extensions=nil, "
         .. 'str mode="rgb", int scale=1, bool apply_exif_orientation=false)',
         "Images in a folder for each class: get(i) gives the image, as read_image with mode, scale and apply_exif_orientation does "
         .. "and transform made of it, and the number of its class; classes are the folders' names in order, class_to_idx their "
@@ -186,7 +186,7 @@ local function open_mnist(data, new)
             local x, targets = read_mnist("fashion_mnist", train, root, ": apt install dataset-fashion-mnist, or option root says where its files lie")
             return new(x, targets, FASHION, transform, target_transform)
         end)
-    data.mnist = declare("mnist(str root, *, bool train=true, any transform=nil, any target_transform=nil) -> Images",
+    data.mnist = declare("mnist(str root, bool train=true, any transform=nil, any target_transform=nil) -> Images",
         "Digits in a folder that holds MNIST's four files (train-images-idx3-ubyte and so on, packed by gzip or not): uint8 (1, 28, 28), "
         .. "the digit 0 is class 1.", function(root, train, transform, target_transform)
             local x, targets = read_mnist("mnist", train, root)
@@ -218,7 +218,7 @@ local function read_cifar(fname, root, files, kind, which)
 end
 
 local function open_cifar(data, new)
-    local options = "(str root, *, bool train=true, any transform=nil, any target_transform=nil"
+    local options = "(str root, bool train=true, any transform=nil, any target_transform=nil"
     data.cifar10 = declare("cifar10" .. options .. ") -> Images", "CIFAR-10 in a folder that holds its binary files (data_batch_1.bin to 5, "
         .. "test_batch.bin): uint8 (3, 32, 32), classes from 1 to 10.", function(root, train, transform, target_transform)
             local files = train and {} or { "test_batch.bin" }
@@ -228,7 +228,7 @@ local function open_cifar(data, new)
             local x, targets = read_cifar("cifar10", root, files, "cifar10", 2)
             return new(x, targets, read_classes(root .. "/batches.meta.txt", 10), transform, target_transform)
         end)
-    data.cifar100 = declare("cifar100" .. options .. ", bool coarse=false) -> Images", "CIFAR-100 in a folder that holds train.bin and test.bin: "
+    data.cifar100 = declare("cifar100" .. options .. ", *, bool coarse=false) -> Images", "CIFAR-100 in a folder that holds train.bin and test.bin: "
         .. "uint8 (3, 32, 32), classes from 1 to 100, or the 20 that they belong to.", function(root, train, transform, target_transform, coarse)
             local x, targets = read_cifar("cifar100", root, { train and "train.bin" or "test.bin" }, "cifar100", coarse and 2 or 3)
             local classes = read_classes(root .. (coarse and "/coarse_label_names.txt" or "/fine_label_names.txt"), coarse and 20 or 100)

@@ -229,8 +229,8 @@ local function prepare(self, data)
 end
 
 function loader.open(data)
-    local schema = "DataLoader(any dataset, *, any batch_size=1, bool shuffle=false, any sampler=nil, any batch_sampler=nil, "
-        .. "int(0..256) num_workers=0, function? collate=nil, bool pin_memory=false, bool drop_last=false, int(1..)? prefetch=nil, float timeout=0, "
+    local schema = "DataLoader(any dataset, any batch_size=1, bool shuffle=false, any sampler=nil, any batch_sampler=nil, "
+        .. "int(0..256) num_workers=0, function? collate=nil, bool pin_memory=false, bool drop_last=false, *, int(1..)? prefetch=nil, float timeout=0, "
         .. 'function? worker_init=nil, bool? persistent=nil, int? seed=nil, bool in_order=true, device? device=nil, '
         .. '"raise"|"skip" on_error="raise") -> DataLoader'
     local doc = "Batches of a dataset: for x, y in loader do ... end is an epoch, #loader how many batches it has; batch_size = false gives samples as "

@@ -61,7 +61,7 @@ function samplers.open(data)
 
     samplers.Sequential = data._classes.SequentialSampler
 
-    define("RandomSampler(any source, *, bool replacement=false, int? num_samples=nil, int? seed=nil)",
+    define("RandomSampler(any source, bool replacement=false, int? num_samples=nil, *, int? seed=nil)",
         "The indices of a dataset, or of a number, in a random order, or num_samples of them drawn; without a seed by the default generator.", {
             seeded = true,
             len = function(self) return self.num_samples or count("RandomSampler", self.source) end,
@@ -97,7 +97,7 @@ function samplers.open(data)
         return { indices = protocol.indices("SubsetRandomSampler", indices), seed = seed, epoch = 1 }
     end)
 
-    define("WeightedRandomSampler(any weights, int(1..) num_samples, *, bool replacement=true, int? seed=nil)",
+    define("WeightedRandomSampler(any weights, int(1..) num_samples, bool replacement=true, *, int? seed=nil)",
         "num_samples indices, drawn with probabilities that are as the weights, which need not add up to 1.", {
             seeded = true,
             len = function(self) return self.num_samples end,
@@ -185,9 +185,10 @@ function samplers.open(data)
         end)
     end
 
-    define("DistributedSampler(any dataset, *, int(1..) num_replicas, int(0..) rank, bool shuffle=true, int seed=0, bool drop_last=false)",
+    define("DistributedSampler(any dataset, int(1..)? num_replicas=nil, int(0..)? rank=nil, bool shuffle=true, int seed=0, bool drop_last=false)",
         "The share of one of num_replicas processes (ranks count from 0): every num_replicas-th index of an order that all have. So that shares "
-            .. "are equal the first indices come again at the end; drop_last leaves the last out instead.", {
+            .. "are equal the first indices come again at the end; drop_last leaves the last out instead. After tide.distributed.init they "
+            .. "are this job's number of ranks and rank where nothing is said.", {
             seeded = true,
             len = function(self) return self.share end,
             iter = function(self)
@@ -203,6 +204,10 @@ function samplers.open(data)
             end,
         }, function(dataset, replicas, rank, shuffle, seed, drop_last)
             local n = count("DistributedSampler", dataset)
+            if not (replicas and rank) and not tide.distributed.is_initialized() then
+                fail("DistributedSampler: num_replicas and rank are wanted: both, or tide.distributed.init() before")
+            end
+            replicas, rank = replicas or tide.distributed.size(), rank or tide.distributed.rank()
             if rank >= replicas then
                 fail("DistributedSampler: rank: expected 0 to %d, got %d", replicas - 1, rank)
             end

@@ -12,18 +12,34 @@ local DDP = nn.class "DistributedDataParallel"
 
 local OPTIONS <const> = {
     group = "any", process_group = "any", bucket_cap_mb = "number", first_bucket_mb = "number", find_unused_parameters = "boolean", static_graph = "boolean",
-    broadcast_buffers = "boolean", hook = "any", deterministic = "number",
+    device_ids = "table", broadcast_buffers = "boolean", hook = "any", deterministic = "number",
 }
 
 -- ---- the beginning: the same parameters everywhere ----
 
-local function read_options(options)
+-- A module's parameters say where it is. A script may say it once more, as PyTorch's do.
+local function check_device(ids, module)
+    if #ids ~= 1 then
+        fail("DistributedDataParallel: option device_ids: one device expected, got %d (a module on several needs no device_ids)", #ids)
+    end
+    local device = nn._device_name(ids[1], "device_ids", "DistributedDataParallel")
+    for name, p in module:named_parameters() do
+        if p.device ~= device then
+            fail("DistributedDataParallel: option device_ids: '%s' is on %s, not on %s: module:to('%s') comes first", name, p.device, device, device)
+        end
+    end
+end
+
+local function read_options(options, module)
     for name, value in pairs(options) do
         if not OPTIONS[name] then
-            fail("DistributedDataParallel: unknown option '%s'", tostring(name))
+            fail(name == 1 and "DistributedDataParallel: options have names: {device_ids = {0}}" or "DistributedDataParallel: unknown option '%s'", name)
         elseif OPTIONS[name] ~= "any" and type(value) ~= OPTIONS[name] then
             fail("DistributedDataParallel: option %s: a %s expected, got %s", name, OPTIONS[name], tide._describe(value))
         end
+    end
+    if options.device_ids then
+        check_device(options.device_ids, module)
     end
     local hook = options.hook or "none"
     if type(hook) == "string" then
@@ -434,7 +450,7 @@ function DDP:init(model, options)
         fail("DistributedDataParallel: a module expected, got %s", tide._describe(model))
     end
     self.module = model
-    self.average, self.group = read_options(options), options.group or options.process_group
+    self.average, self.group = read_options(options, model), options.group or options.process_group
     self.first_mb, self.most_mb = options.first_bucket_mb or 1, options.bucket_cap_mb or 25
     self.find_unused, self.static_graph = options.find_unused_parameters or options.static_graph or false, options.static_graph or false
     self.broadcast, self.source, self.syncing = options.broadcast_buffers ~= false, 0, true

@@ -332,13 +332,14 @@ local function modes_now()
         cuda = tide.is_autocast_enabled "cuda" and tide.get_autocast_dtype "cuda" or nil }
 end
 
-local function name_of(id, what)
+-- The device of a number (CUDA's) or a name, as tensors call it.
+local function name_of(id, what, fname)
     local name = math.type(id) == "integer" and "cuda:" .. id or id
     if type(name) ~= "string" then
-        fail("DataParallel: option %s: a device's number or name expected, got %s", what, tide._describe(id))
+        fail("%s: option %s: a device's number or name expected, got %s", fname, what, tide._describe(id))
     end
     local ok, x = pcall(tide.empty, 0, { device = name })
-    return ok and x.device or fail("DataParallel: option %s: %s", what, string.gsub(x, "^.-empty: ", ""))
+    return ok and x.device or fail("%s: option %s: %s", fname, what, string.gsub(x, "^.-empty: ", ""))
 end
 
 local function devices_of(ids)
@@ -353,7 +354,7 @@ local function devices_of(ids)
     end
     local devices = {}
     for k, id in ipairs(ids) do
-        devices[k] = name_of(id, string.format("device_ids[%d]", k))
+        devices[k] = name_of(id, string.format("device_ids[%d]", k), "DataParallel")
     end
     return devices
 end
@@ -416,7 +417,7 @@ end
 
 return function(nn, base)
     local read = tide._function(
-        "DataParallel(Module module, *, list? device_ids=nil, any output_device=nil, dim dim=0)",
+        "DataParallel(Module module, list? device_ids=nil, any output_device=nil, dim dim=0)",
         "The module on several devices of this process, a thread each: inputs are cut along dim, each device's replica runs on its part, "
             .. "outputs are laid together on output_device, and gradients are added up, in the order of devices, on the first. device_ids: "
             .. "numbers of CUDA devices, or names (\"cpu\" may come more than once); all CUDA devices as if nothing is said. The module's "
@@ -427,10 +428,10 @@ return function(nn, base)
         local options = read(...)
         self.module, self.device_ids, self.dim = options.module, devices_of(options.device_ids), options.dim
         local output = options.output_device
-        self.output_device = output == nil and self.device_ids[1] or name_of(output, "output_device")
+        self.output_device = output == nil and self.device_ids[1] or name_of(output, "output_device", "DataParallel")
     end
     function DataParallel:forward(...) return forward(base, self, ...) end
-    nn.DataParallel = DataParallel
+    nn.DataParallel, nn._device_name = DataParallel, name_of
     tide._document(DataParallel, read)
 
     function nn._replica_jobs(kind, dead, ...)

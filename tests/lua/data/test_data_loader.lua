@@ -332,7 +332,7 @@ t.test("options_that_exclude_each_other_and_values_that_can_t_be", function()
         { { iterable, sampler = { 1 } }, "sampler" }, { { iterable, batch_sampler = { { 1 } } }, "batch_sampler" }, { { iterable, on_error = "skip" }, "skip" },
         { { set, batch_size = 0 }, "batch_size" }, { { set, num_workers = -1 }, "num_workers" }, { { set, timeout = -1 }, "timeout" },
         { { set, prefetch = 0 }, "prefetch" }, { { {}, shuffle = true }, "no samples" }, { { set, sampler = 3 }, "sampler" }, { { 3, batch_size = 2 }, "dataset" },
-        { { set, set, batch_size = 2 }, "option" }, { { set, batchsize = 2 }, "batch_size" }, { { set, on_error = "x" }, "on_error" },
+        { { set, set, batch_size = 2 }, "batch_size" }, { { set, batchsize = 2 }, "batch_size" }, { { set, on_error = "x" }, "on_error" },
         { { set, collate = 3 }, "collate" }, { { { get = function() end }, batch_size = 2 }, "no length" },
     } do
         fails(function() data.DataLoader(row[1]) end, row[2])
