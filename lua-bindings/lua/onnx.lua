@@ -318,10 +318,11 @@ local function input_names_of(f, names)
     return list
 end
 
-onnx.export = declare("export(any f, Tensor[] inputs, str path, *, list? input_names=nil, list? output_names=nil, table? dynamic=nil, bool check=true)",
+onnx.export = declare("export(any f, Tensor|Tensor[] inputs, str path, *, list? input_names=nil, list? output_names=nil, table? dynamic=nil, bool check=true)",
     "Writes a ScriptFunction, or a module or function, which is traced with these inputs, as a model of ONNX (opset 18). The inputs say dtypes and sizes; dynamic names dims that may have any size: {x = {1}} or {x = {[1] = \"batch\"}}. What ONNX has no form for is refused with its line; layers of bytes are written as layers of floats between QuantizeLinear and DequantizeLinear. check runs the model that was written beside the function. Indices count from 1 where the function counts so; what it prints and asserts is left out.",
     function(f, inputs, path, input_names, output_names, dynamic, check)
         local small
+        inputs = tide.is_tensor(inputs) and { inputs } or inputs
         if tide.nn.is(f, tide.nn.Module) then
             guarded("onnx.export", path, function() small = tide._require("onnx.export_quantized").in_floats(f) end)
             f = small or f

@@ -344,7 +344,7 @@ static ALWAYS void NAME(max_window)(T *y, int64_t *places, const T *x, const td_
     int64_t i = place[0], j = place[1], k = place[2];
     int64_t first = (up->begin[i] * mid->in + mid->begin[j]) * last->in + last->begin[k];
     NAME(some) best[NAME(sides)], v;
-    NAME(indices) none = {0}, where[NAME(sides)] = {{0}};
+    NAME(indices) where[NAME(sides)], none = {0};
     for (int s = 0; s < sides; s++) {
         NAME(load_some)(&best[s], x + first * inner + s * NAME(most));
         where[s] = none + (NAME(index))first;
@@ -368,9 +368,12 @@ static ALWAYS void NAME(max_window)(T *y, int64_t *places, const T *x, const td_
         NAME(store_some)(to + s * NAME(most), &best[s]);
     for (int c = 0; to != y && c < n; c++)
         y[c] = few[c];
-    for (int s = 0; s < sides && places; s++)
+    for (int s = 0; s < sides && places; s++) {
+        NAME(index) in_order[NAME(most)];
+        memcpy(in_order, &where[s], sizeof in_order);
         for (int c = 0; c < n; c++)
-            places[s * NAME(most) + c] = where[s][c];
+            places[s * NAME(most) + c] = in_order[c];
+    }
 }
 
 /* Do places and what lies behind them for a vector fit into the volume, and places into where they

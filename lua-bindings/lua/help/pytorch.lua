@@ -129,6 +129,22 @@ local ELSEWHERE = {
         "tide.cuda.current_device", set_device_idx = "tide.cuda.set_device", device_index = "tide.cuda.set_device", current_accelerator = "\"cuda\" where tide.cuda.is_available()", ["cuda.init"] = "the first use of the device", ["cuda.device"] = "tide.cuda.set_device",
     device_of = "x.device", ["cuda.nvtx.range"] = "tide.cuda.nvtx.range_push and range_pop", range_start = "tide.cuda.nvtx.range_push", range_end = "tide.cuda.nvtx.range_pop", ["backends.cuda.is_built"] = "tide --info", ["backends.cuda.sdp_kernel"] =
         "tide.nn.functional.scaled_dot_product_attention, which takes the quickest", is_available = "tide --info", ["types"] = "Lua's types: type(x), math.type(x)", Storage = "x:data_ptr()", assert_close = "tide.allclose", assert_allclose = "tide.allclose",
+    ["distributed.init_process_group"] = "tide.distributed.init()", ["distributed.destroy_process_group"] = "tide.distributed.shutdown()",
+    ["distributed.get_rank"] = "tide.distributed.rank()", ["distributed.get_world_size"] = "tide.distributed.size()", ["distributed.get_node_local_rank"] =
+        "tide.distributed.local_rank()", ["distributed.get_backend"] = "tide.distributed.backend()", ["distributed.monitored_barrier"] =
+        "tide.distributed.barrier(), which says who is missing", ["distributed.ReduceOp"] = "a word: tide.distributed.all_reduce(x, \"sum\"), mean, max, min, product",
+    ["distributed.all_gather_into_tensor"] = "tide.distributed.all_gather", ["distributed.reduce_scatter_tensor"] = "tide.distributed.reduce_scatter",
+    ["distributed.all_to_all_single"] = "tide.distributed.all_to_all", ["distributed.fsdp"] = "tide.distributed.optim, which shards an optimizer's state",
+    ["nn.parallel"] = "tide.distributed.DistributedDataParallel and tide.nn.DataParallel", ["nn.parallel.DataParallel"] = "tide.nn.DataParallel",
+    ["ao.quantization"] = "tide.quantization", ["ao.nn.quantized"] = "tide.nn.quantized", ["ao.nn.qat"] = "tide.nn.qat", ["ao.nn"] = "tide.nn.quantized and tide.nn.qat",
+    ["ao"] = "tide.quantization, tide.nn.quantized and tide.nn.qat", get_default_qat_qconfig = "tide.quantization.prepare_qat(model), which knows its own",
+    prepare_fx = "tide.quantization.prepare(model, {qconfig = mapping})", prepare_qat_fx = "tide.quantization.prepare_qat(model, {qconfig = mapping})",
+    convert_fx = "tide.quantization.convert(model)", fuse_fx = "tide.quantization.fuse_modules(model)",
+    quantize_per_tensor_dynamic = "tide.quantization.quantize_dynamic of a model, or tide.quantize_per_tensor with a scale of x:aminmax()",
+    ["hub.load"] = "tide.hub.package(name):load(file), of a package with weights; networks are in notebooks/networks and notebooks/models",
+    models = "a file of notebooks/networks or notebooks/models; weights come by tide.hub.package(name)", vision = "tide.data, tide.data.transforms and tide.io",
+    torchvision = "tide.data, tide.data.transforms and tide.io", torchaudio = "tide.io.read_audio, tide.display.audio",
+    ["onnx.dynamo_export"] = "tide.onnx.export",
     ["distributed.isend"] = "tide.distributed.send(x, dst, {async = true})", ["distributed.irecv"] = "tide.distributed.recv(x, src, {async = true})",
     ["distributed.reduce"] = "tide.distributed.all_reduce", make_tensor = "tide.rand, tide.randn, tide.randint", testing = "tide.allclose", ["nn.parallel.data_parallel"] = "tide.nn.DataParallel(model)(x)", ["Optimizer"] = "what tide.optim.SGD and its kin give", ["masked"] = "x[mask], tide.where, x:masked_fill(mask, value)",
     masked_tensor = "x[mask], tide.where", flop_counter = "tide.profiler.profile{fn, with_flops = true}", ["utils.hooks"] = "x:register_hook, module:register_forward_hook", ["utils.deterministic"] = "tide.use_deterministic_algorithms", FlopCounterMode =
@@ -155,7 +171,8 @@ local OPTIONS = {
     with_modules = "with_stack", size_average = "reduction", reduce = "reduction",
     activities = "not needed: the CPU and the device are recorded alike", use_cuda = "not needed: the CPU and the device are recorded alike",
     group_by_stack_n = "with_stack of profile, and p:export_stacks(path)", weights_only = "not needed: a file can't run code",
-    inplace = "not there: the form with _ behind its name writes in place",
+    inplace = "not there: of an operator the form with _ behind its name writes in place, of a model a copy is returned",
+    opset_version = "not there: 18 is written, which is said in the file",
     foreach = "not needed: a step is one kernel over all parameters", fused = "not needed: a step is one kernel over all parameters",
     capturable = "not needed: tide.cuda.graph records steps as they are", use_reentrant = "not needed: there is one kind, the one without",
     collate_fn = "collate", worker_init_fn = "worker_init", prefetch_factor = "prefetch", persistent_workers = "not needed: workers live as long as their loader",
