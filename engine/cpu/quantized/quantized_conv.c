@@ -4,6 +4,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/quantized/quantized_lines.h"
 #include "engine/cpu/quantized/quantized_tiles.h"
 #include "engine/cpu/spatial/conv_lines.h"
 
@@ -374,6 +375,8 @@ static td_status run_depthwise(conv_job *j, int threads) {
 }
 
 td_status td_cpu_quantized_conv(const td_quantized_conv_plan *plan) {
+    if (td_qpack_is_lines(plan->packed))
+        return td_cpu_conv_of_lines(plan);
     const td_conv_geometry *g = &plan->geometry;
     const td_qpack *head = plan->packed->data;
     conv_job j = {.plan = plan,

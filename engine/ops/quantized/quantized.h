@@ -24,9 +24,10 @@ bool td_quantized_agree(const td_tensor *a, const td_tensor *b);
 
 /* EDTYPE or ESHAPE unless a bias (NULL: none) has one float32 for each of so many features. */
 td_status td_quantized_check_bias(const td_tensor *bias, int64_t columns) TD_MUST_CHECK;
-/* The header of packed weights that x is to be multiplied by, both of them on the CPU. */
+/* What is known of packed weights that x is to be multiplied by. EDEVICE where they lie on
+ * different devices. */
 td_status td_quantized_check_packed(const td_tensor *x, const td_tensor *packed,
-                                    const td_qpack **head) TD_MUST_CHECK;
+                                    td_qweight *weight) TD_MUST_CHECK;
 
 /* ---- for td_op.forms ---- */
 
