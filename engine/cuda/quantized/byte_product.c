@@ -8,7 +8,7 @@
 #include "engine/cuda/limits.h"
 #include "engine/ops/plan/quantized_pack.h"
 
-enum { ROOM = 128 << 20 }; /* bytes of rows and sums at most, but for one row's */
+enum { ROOM = 32 << 20 }; /* bytes of rows and sums at most, but for one row's */
 
 static td_cu_byte_product begin_product(const td_tensor *out, const td_tensor *x,
                                         const td_tensor *packed, const td_tensor *bias,
