@@ -4,7 +4,6 @@
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/cpu/quantized/quantized_lines.h"
 #include "engine/cpu/quantized/quantized_tiles.h"
 #include "engine/cpu/spatial/conv_lines.h"
 
@@ -374,9 +373,7 @@ static td_status run_depthwise(conv_job *j, int threads) {
     return td_parallel_for_among(threads, j->rows, j->g->o * depth / 4 + 64, run_places, j);
 }
 
-td_status td_cpu_quantized_conv(const td_quantized_conv_plan *plan) {
-    if (td_qpack_is_lines(plan->packed))
-        return td_cpu_conv_of_lines(plan);
+td_status td_byte_packs_conv(const td_quantized_conv_plan *plan) {
     const td_conv_geometry *g = &plan->geometry;
     const td_qpack *head = plan->packed->data;
     conv_job j = {.plan = plan,

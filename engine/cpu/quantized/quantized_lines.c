@@ -1,12 +1,10 @@
-/* quantized_lines.c: packed weights as lines, which other devices read: the CPU writes them, and
- * multiplies by them, where it stands in for such a device. */
-#include "engine/cpu/quantized/quantized_lines.h"
-
-#include "engine/ops/plan/quantized_pack.h"
+/* quantized_lines.c: the work functions of packed weights, which are packs, or, where the CPU
+ * stands in for another device, lines: it writes these, and makes packs of them for products. */
+#include "engine/cpu/quantized/quantized_tiles.h"
 
 #include <string.h>
 
-td_status td_cpu_pack_lines(const td_quantized_pack_plan *plan) {
+static td_status write_lines(const td_quantized_pack_plan *plan) {
     const td_qlines l = td_qlines_for(plan->packs, plan->rows / plan->packs, plan->depth);
     const float *scales = plan->scales->data;
     const int32_t *zero_points = plan->zero_points->data;
@@ -62,7 +60,7 @@ static td_status make_packs(const td_tensor *lines, td_tensor **packs) {
                                  l.groups > 1 ? sizes : sizes + 1, packs);
     if (status == TD_OK) {
         plan.out = *packs;
-        status = td_cpu_quantized_pack(&plan);
+        status = td_byte_packs_make(&plan);
     }
     td_release(plan.weight);
     td_release(plan.scales);
@@ -70,22 +68,32 @@ static td_status make_packs(const td_tensor *lines, td_tensor **packs) {
     return status;
 }
 
-td_status td_cpu_linear_of_lines(const td_quantized_linear_plan *plan) {
+/* ---- the work functions ---- */
+
+td_status td_cpu_quantized_pack(const td_quantized_pack_plan *plan) {
+    return plan->out->ndim == 3 ? write_lines(plan) : td_byte_packs_make(plan);
+}
+
+td_status td_cpu_quantized_linear(const td_quantized_linear_plan *plan) {
     td_quantized_linear_plan packed = *plan;
+    if (!td_qpack_is_lines(plan->packed))
+        return td_byte_packs_linear(plan);
     packed.packed = NULL;
     td_status status = make_packs(plan->packed, &packed.packed);
     if (status == TD_OK)
-        status = td_cpu_quantized_linear(&packed);
+        status = td_byte_packs_linear(&packed);
     td_release(packed.packed);
     return status;
 }
 
-td_status td_cpu_conv_of_lines(const td_quantized_conv_plan *plan) {
+td_status td_cpu_quantized_conv(const td_quantized_conv_plan *plan) {
     td_quantized_conv_plan packed = *plan;
+    if (!td_qpack_is_lines(plan->packed))
+        return td_byte_packs_conv(plan);
     packed.packed = NULL;
     td_status status = make_packs(plan->packed, &packed.packed);
     if (status == TD_OK)
-        status = td_cpu_quantized_conv(&packed);
+        status = td_byte_packs_conv(&packed);
     td_release(packed.packed);
     return status;
 }

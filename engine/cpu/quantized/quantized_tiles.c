@@ -4,7 +4,6 @@
 
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/cpu/quantized/quantized_lines.h"
 
 #include <string.h>
 
@@ -182,9 +181,7 @@ static td_status widen_rows(const td_quantized_linear_plan *plan, int64_t step, 
     return status;
 }
 
-td_status td_cpu_quantized_linear(const td_quantized_linear_plan *plan) {
-    if (td_qpack_is_lines(plan->packed))
-        return td_cpu_linear_of_lines(plan);
+td_status td_byte_packs_linear(const td_quantized_linear_plan *plan) {
     td_tensor *wide = NULL;
     td_status status = TD_OK;
     linear_job j = {.packed = td_byte_pack(plan->packed, 0),

@@ -18,7 +18,7 @@ static td_cu_byte_product begin_product(const td_tensor *out, const td_tensor *x
                                 .x = x->data,
                                 .lines = packed->data,
                                 .bias = bias ? bias->data : NULL,
-                                .dtype = out->dtype,
+                                .floats = td_dtype_is_float((td_dtype)out->dtype),
                                 .groups = l.groups,
                                 .columns = l.columns,
                                 .depth = l.depth,

@@ -3,7 +3,6 @@
  * few channels, whose bytes are read where they lie. */
 #include "engine/cuda/quantized/byte_product_code.h"
 
-#include "engine/core/dtype.h"
 #include "engine/cuda/quantized/quantized_code.h"
 #include "engine/cuda/quantized/rounding.cuh"
 #include "engine/cuda/runtime/dims.h"
@@ -117,8 +116,8 @@ __device__ td_cu_byte_column td_byte_column(const td_cu_byte_product &p, const u
     const td_cu_line_head head = *(const td_cu_line_head *)line;
     const float both = p.x_scale * head.scale, bias = p.bias ? p.bias[column] : 0.0f;
     td_cu_byte_column c;
-    c.factor = p.dtype == TD_F32 ? both : both / p.out_scale;
-    c.addend = p.dtype == TD_F32 ? bias : bias / both;
+    c.factor = p.floats ? both : both / p.out_scale;
+    c.addend = p.floats ? bias : bias / both;
     c.low = (float)(p.low - p.out_zero_point);
     c.high = (float)(p.high - p.out_zero_point);
     c.zero_point = head.zero_point;
@@ -131,7 +130,7 @@ __device__ void td_byte_store(const td_cu_byte_product &p, const td_cu_byte_colu
                               int row_sum, long long at) {
     const float whole = (float)(int)((unsigned)sum - (unsigned)c.offset -
                                      (unsigned)c.zero_point * (unsigned)row_sum);
-    if (p.dtype == TD_F32) {
+    if (p.floats) {
         const float v = whole * c.factor + c.addend;
         ((float *)p.out)[at] = p.relu && v < 0 ? 0.0f : v;
         return;

@@ -14,11 +14,11 @@ enum { TD_CU_BYTE_DIMS = 3 };
  * x's bytes less 128 are int8, as are the weights, so that a product of int8 multiplies them: what
  * that changes is taken off with the zero point. */
 typedef struct td_cu_byte_product {
-    void *out; /* rows x (groups x columns), of dtype float32, uint8 or int8 */
+    void *out; /* rows x (groups x columns): float32 where `floats`, else uint8 or int8 */
     const unsigned char *x, *lines;
     const float *bias;             /* NULL: none */
     const unsigned char *residual; /* as out lies; NULL: none */
-    int dtype;
+    int floats;
     int64_t groups, columns, depth, lines_each, step; /* td_qlines */
     int64_t channels;                                 /* of x in a group */
     int64_t in[TD_CU_BYTE_DIMS], kernel[TD_CU_BYTE_DIMS], places[TD_CU_BYTE_DIMS];

@@ -12,6 +12,10 @@
 td_status td_check_scale(double scale) TD_MUST_CHECK;
 td_status td_check_zero_point(int64_t zero_point, td_dtype ints) TD_MUST_CHECK;
 
+/* A scale (a float: float32) or a zero point (an integer: int32) as a tensor of one element on a
+ * device, new. */
+td_status td_quantization_number(td_device device, td_value number, td_tensor **out) TD_MUST_CHECK;
+
 /* The integers (new) that x, floating, becomes with these parameters, or with those of `like`. */
 td_status td_quantize_ints(td_tensor *x, double scale, int64_t zero_point, td_dtype ints,
                            td_tensor **out) TD_MUST_CHECK;

@@ -222,12 +222,8 @@ static td_status run_quantized_linear_dynamic(td_call *call) {
         TD_TRY(find_range(x, &low, &high));
     choose_parameters((float)low, (float)high, a[4].b ? INT8_MAX : UINT8_MAX, &p.x_scale,
                       &p.x_point);
-    TD_TRY(td_tensor_scalar(TD_F32, p.x_scale, &scale));
-    TD_TRY(td_tensor_scalar_int(TD_I32, p.x_point, &point));
-    if (td_tensor_device(x).type != TD_CPU) {
-        TD_STEP(&scale, to, TD_T(scale), TD_NIL, TD_DEVICE(td_tensor_device(x)));
-        TD_STEP(&point, to, TD_T(point), TD_NIL, TD_DEVICE(td_tensor_device(x)));
-    }
+    TD_TRY(td_quantization_number(td_tensor_device(x), TD_F(p.x_scale), &scale));
+    TD_TRY(td_quantization_number(td_tensor_device(x), TD_I(p.x_point), &point));
     TD_TRY(TD_APPLY(&ints, quantize_ints, TD_T(x), TD_T(scale), TD_T(point), TD_I(-1),
                     TD_DTYPE(TD_U8)));
     p.ints = ints;

@@ -311,6 +311,27 @@ t.test("a_static_and_a_dynamic_model_and_one_of_few_bits_give_the_same_bits", fu
     end
 end)
 
+t.test("layers_are_recorded", function()
+    local _ <close> = tide.no_grad()
+    local how = { in_scale = 0.02, in_zero_point = 120, scale = 0.05, zero_point = 100 }
+    local linear = nn.quantized.Linear.from_float(nn.Linear(24, 6), how)
+    local conv = nn.quantized.Conv2d.from_float(nn.Conv2d(4, 6, 3), how)
+    local few = nn.quantized.WeightOnlyLinear.from_float(nn.Linear(24, 6), { dtype = "int4" })
+    local rows, image = tide.randn(3, 24), tide.randn(1, 4, 6, 5)
+    local function run(a, b) return linear(a):dequantize(), conv(b):dequantize(), few(a) end
+    local want = { run(rows, image) }
+    linear, conv, few = linear:cuda(), conv:cuda(), few:cuda()
+    local a, b = tide.zeros(3, 24):cuda(), tide.zeros(1, 4, 6, 5):cuda()
+    run(a, b) -- packs the weights, and asks for scales
+    local graph, x, y, z = tide.cuda.graph(function() return run(a, b) end)
+    a:copy_(rows)
+    b:copy_(image)
+    graph:replay()
+    for k, got in ipairs { x, y, z } do
+        t.is_true(tide.equal(got:cpu(), want[k]), "result " .. k)
+    end
+end)
+
 t.test("what_does_not_go_is_refused_in_a_line", function()
     local q, w = bytes(ints(0, 255, 2, 8), 0.1, 3), weight({ 4, 8 }, true)
     refused("x lies on cuda:0, the packed weights on cpu", tide._quantized_linear, there(q), tide._quantized_pack(w), nil, 1, 0)
