@@ -218,8 +218,7 @@ enum { TABLE_PAYS = 2048 }; /* elements, from which on a table of 256 is quicker
 
 /* Is there one function of an element that the call is for all of them? */
 static bool has_table(const td_call *call, const td_tensor *x) {
-    bool one = x->numel >= TABLE_PAYS && (x->dtype == TD_U8 || x->dtype == TD_I8) &&
-               td_tensor_device(x).type == TD_CPU;
+    bool one = x->numel >= TABLE_PAYS && (x->dtype == TD_U8 || x->dtype == TD_I8);
     for (int k = 1; k < call->op->nparams; k++)
         one = one && !td_arg_tensor(call->args[k]);
     return one;
