@@ -138,6 +138,13 @@ static void set_kernels(void) {
     backend.band = td_cuda_band;
     backend.progression = td_cuda_progression;
     backend.draw = td_cuda_draw;
+    backend.quantize = td_cuda_quantize;
+    backend.quantized_pack = td_cuda_quantized_pack;
+    backend.quantized_linear = td_cuda_quantized_linear;
+    backend.quantized_conv = td_cuda_quantized_conv;
+    backend.quantized_binary = td_cuda_quantized_binary;
+    backend.quantized_lookup = td_cuda_quantized_lookup;
+    backend.grouped_linear = td_cuda_grouped_linear;
 }
 
 bool td_cuda_has_kernel(const char *function) {

@@ -163,5 +163,12 @@ td_status td_cuda_multinomial(const td_multinomial_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_band(const td_band_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_progression(const td_progression_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_draw(const td_draw_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_quantize(const td_quantize_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_quantized_pack(const td_quantized_pack_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_quantized_linear(const td_quantized_linear_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_quantized_conv(const td_quantized_conv_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_quantized_binary(const td_quantized_binary_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_quantized_lookup(const td_quantized_lookup_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_grouped_linear(const td_grouped_linear_plan *plan) TD_MUST_CHECK;
 
 #endif

@@ -37,6 +37,7 @@
     X(PRODUCT_FULL,         264,       "tiles", "our kernels: up to half, and sums are cut, into so many parts in all,", "", "2026-11-22") \
     X(PRODUCT_PART,         256,       "terms", "of at least so many", "", "2026-11-22") \
     X(PRODUCT_COPIED,       1 << 24,   "multiplications", "int8: from here on copied to cuBLASLt's layout, not our kernels", "", "2026-11-23") \
+    X(QUANTIZED_DIRECT,     4,         "channels of a group", "convolutions of bytes: up to here x is read where it lies, then cuBLASLt multiplies its rows", "", "2026-11-28") \
     X(FACTOR_SMALL,         32,        "rows", "det, solve, cholesky: up to here a block of ours for each matrix, not cuSOLVER;", "", "2026-11-22") \
     X(FACTOR_SMALL_OF_MANY, 128,       "rows", "the same", "", "2026-11-22") \
     X(FACTOR_MANY,          16,        "matrices", "where there are so many", "", "2026-11-22") \

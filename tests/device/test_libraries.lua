@@ -34,6 +34,8 @@ local x = tide.randn(512, 512, cuda)
 by_library("cuBLASLt_multiplies", function() return x:matmul(x) end)
 local half = x:bfloat16()
 by_library("cuBLASLt_multiplies_bfloat16", function() return half:matmul(half) end)
+local layer = tide.nn.quantized.dynamic.Linear(512, 512):cuda()
+by_library("cuBLASLt_multiplies_bytes", function() return layer(x[{ { 1, 64 } }]) end)
 local image, weight = tide.randn(8, 64, 32, 32, cuda), tide.randn(64, 64, 3, 3, cuda)
 by_library("cuDNN_convolves", function() return tide.conv2d(image, weight, nil, { padding = 1 }) end)
 local last = { memory_format = tide.channels_last }

@@ -3,6 +3,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/quantized/quantized_tiles.h"
 #include "engine/ops/plan/quantized_pack.h"
 
 #include <string.h>
@@ -158,7 +159,7 @@ static void pack_rows(const td_quantized_pack_plan *plan, int64_t first, void *m
         pack_pairs(plan, to.pairs);
 }
 
-td_status td_cpu_quantized_pack(const td_quantized_pack_plan *plan) {
+td_status td_byte_packs_make(const td_quantized_pack_plan *plan) {
     int64_t rows = plan->rows / plan->packs, bytes = plan->out->numel / plan->packs;
     for (int64_t k = 0; k < plan->packs; k++)
         pack_rows(plan, k * rows, (char *)plan->out->data + k * bytes);

@@ -373,7 +373,7 @@ static td_status run_depthwise(conv_job *j, int threads) {
     return td_parallel_for_among(threads, j->rows, j->g->o * depth / 4 + 64, run_places, j);
 }
 
-td_status td_cpu_quantized_conv(const td_quantized_conv_plan *plan) {
+td_status td_byte_packs_conv(const td_quantized_conv_plan *plan) {
     const td_conv_geometry *g = &plan->geometry;
     const td_qpack *head = plan->packed->data;
     conv_job j = {.plan = plan,

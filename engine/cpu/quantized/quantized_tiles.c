@@ -181,7 +181,7 @@ static td_status widen_rows(const td_quantized_linear_plan *plan, int64_t step, 
     return status;
 }
 
-td_status td_cpu_quantized_linear(const td_quantized_linear_plan *plan) {
+td_status td_byte_packs_linear(const td_quantized_linear_plan *plan) {
     td_tensor *wide = NULL;
     td_status status = TD_OK;
     linear_job j = {.packed = td_byte_pack(plan->packed, 0),

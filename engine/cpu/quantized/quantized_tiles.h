@@ -44,4 +44,9 @@ void td_byte_sums_deliver(const td_byte_product *product, const td_qpack_parts *
                           int64_t column, int64_t n, const int32_t *sums, int64_t width,
                           const int32_t *row_sums);
 
+/* The work functions of packs; quantized_lines.c has those of the device. ENOMEM. */
+td_status td_byte_packs_make(const td_quantized_pack_plan *plan) TD_MUST_CHECK;
+td_status td_byte_packs_linear(const td_quantized_linear_plan *plan) TD_MUST_CHECK;
+td_status td_byte_packs_conv(const td_quantized_conv_plan *plan) TD_MUST_CHECK;
+
 #endif

@@ -603,7 +603,8 @@ typedef struct td_quantize_plan {
 
 /* out (uint8, `packs` times as many as td_qpack_bytes says) = weight (int8, rows by depth,
  * row-major) in the order of ops/plan/quantized_pack.h, with the scale (float32) and the zero point
- * (int32) of each of its rows. Each pack has as many rows. */
+ * (int32) of each of its rows. Each pack has as many rows. An out of 3 dims is for lines, and has
+ * all of their memory: (packs, lines of a group, bytes of a step). */
 typedef struct td_quantized_pack_plan {
     TD_PLAN_HEAD(4, *out, *weight, *scales, *zero_points);
     int64_t rows, depth, packs;
@@ -620,7 +621,7 @@ typedef struct td_requantization {
     int32_t residual_zero_point;
 } td_requantization;
 
-/* out (rows by columns) = x (uint8, rows by depth) times packed weights, plus bias (float32, by
+/* out (rows by columns) = x (uint8, rows by depth) times packed weights, or lines, plus bias (float32, by
  * column; NULL: none): sums exact in 32 bits, then in float32 and in this order
  *   out float32:   sum * (x_scale * scale[column]) + bias
  *   out uint8, int8:  clamp(rint((sum + bias / (x_scale * scale)) * m) + zero point, low, high),
@@ -675,8 +676,8 @@ typedef struct td_add_rows_plan {
     bool mean;
 } td_add_rows_plan;
 
-/* out (uint8) = convolution of x (uint8) with packed weights, plus bias (float32, by output
- * channel; NULL: none), rounded as a linear product is, and plus residual (uint8, of out's shape;
+/* out (uint8) = convolution of x (uint8) with packed weights, or lines, plus bias (float32, by
+ * output channel; NULL: none), rounded as a linear product is, and plus residual (uint8, of out's shape;
  * NULL: none) before the rounding:
  *   clamp(rint((sum + bias / (x_scale * scale)) * m +
  *              (residual - its zero point) * (residual_scale / out_scale)) + zero point, low, high)

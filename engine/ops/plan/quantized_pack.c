@@ -72,3 +72,33 @@ td_status td_qpack_check(const td_tensor *packed, const td_qpack **head) {
     *head = first;
     return TD_OK;
 }
+
+/* Do lines lie as td_qlines says? A dim of one place may have any stride. */
+static bool are_lines(const td_tensor *x) {
+    if (x->dtype != TD_U8 || x->layout != TD_STRIDED || !td_qpack_is_lines(x) || x->numel == 0 ||
+        x->sizes[2] <= TD_QLINE_HEAD || x->sizes[2] > TD_QLINE_HEAD + TD_QPACK_DEPTH)
+        return false;
+    td_qlines l = td_qlines_of(x);
+    const char *base = x->storage->data;
+    bool whole = (uint64_t)((char *)x->data - base) + (uint64_t)(l.groups * l.lines * l.step) <=
+                 (uint64_t)x->storage->bytes;
+    return whole && ((char *)x->data - base) % ALIGNMENT == 0 && x->strides[2] == 1 &&
+           (l.columns == 1 || x->strides[1] == l.step) &&
+           (l.groups == 1 || x->strides[0] == l.lines * l.step);
+}
+
+td_status td_qweight_read(const td_tensor *packed, td_qweight *out) {
+    const td_qpack *head;
+    if (td_tensor_device(packed).type == TD_CPU) {
+        td_status status = td_qpack_check(packed, &head);
+        if (status == TD_OK)
+            *out = (td_qweight){head->columns, head->depth, td_qpack_count(packed),
+                                head->depthwise != 0};
+        return status;
+    }
+    if (!are_lines(packed))
+        return td_fail(TD_ETYPE, "packed weights expected, as quantized_pack makes them");
+    td_qlines l = td_qlines_of(packed);
+    *out = (td_qweight){l.columns, l.depth, l.groups, false};
+    return TD_OK;
+}

@@ -1,4 +1,5 @@
-/* quantized_pack.h: weights of a product of bytes in the order in which it reads them.
+/* quantized_pack.h: weights of a product of bytes in the order in which it reads them: packs, which
+ * the CPU reads, and lines, for devices whose memory the host does not see.
  *
  * A linear layer has one pack. A convolution has one for each of its groups, all of the same size;
  * its depth is the kernel's elements, row-major, and in each of them the channels of a group. Where
@@ -77,5 +78,50 @@ static inline int64_t td_qpack_count(const td_tensor *packed) {
 static inline td_qpack_shape td_qpack_shape_of(const td_qpack *head) {
     return (td_qpack_shape){head->columns, head->depth, head->depthwise != 0};
 }
+
+/* ---- lines ----
+ *
+ * A tensor of uint8 whose shape says all that the host must know: (groups, columns of a group,
+ * TD_QLINE_HEAD + depth). A line has the head of a column, then its weights. Lines are a multiple
+ * of 16 bytes apart, those of a group begin a multiple of four lines behind the last group's, and
+ * what fills up both is 0 and belongs to the memory: products whose sizes are multiples of four
+ * read it. Depthwise weights are groups of one channel, as any. */
+
+enum { TD_QLINE_HEAD = 16, TD_QLINE_STEP = 16, TD_QLINE_FOUR = 4 };
+
+typedef struct td_qline_head {
+    float scale;
+    int32_t zero_point;
+    int32_t sum; /* of the weights, less depth times the zero point */
+    int32_t unused;
+} td_qline_head;
+
+typedef struct td_qlines {
+    int64_t groups, columns, depth;
+    int64_t lines, step; /* of a group in memory; bytes from a line to the next */
+} td_qlines;
+
+static inline td_qlines td_qlines_for(int64_t groups, int64_t columns, int64_t depth) {
+    return (td_qlines){groups, columns, depth,
+                       (columns + TD_QLINE_FOUR - 1) / TD_QLINE_FOUR * TD_QLINE_FOUR,
+                       (TD_QLINE_HEAD + depth + TD_QLINE_STEP - 1) / TD_QLINE_STEP * TD_QLINE_STEP};
+}
+/* Are these packed weights lines? And their numbers. */
+static inline bool td_qpack_is_lines(const td_tensor *packed) {
+    return packed->ndim == 3;
+}
+static inline td_qlines td_qlines_of(const td_tensor *lines) {
+    return td_qlines_for(lines->sizes[0], lines->sizes[1], lines->sizes[2] - TD_QLINE_HEAD);
+}
+
+/* What operators know of packed weights, packs or lines. */
+typedef struct td_qweight {
+    int64_t columns, depth, groups; /* columns: of a group */
+    bool depthwise;                 /* a pack of all groups, which have one channel each */
+} td_qweight;
+
+/* Of a tensor of packs (td_qpack_check), or, where it is not on the CPU, of lines. ETYPE for any
+ * other. */
+td_status td_qweight_read(const td_tensor *packed, td_qweight *out) TD_MUST_CHECK;
 
 #endif

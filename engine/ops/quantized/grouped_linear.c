@@ -12,14 +12,12 @@
 enum { X, WEIGHT, SCALES, MINS, BIAS, FEATURES, BITS, GROUP };
 enum { COLUMNS = 16, LINE = 64 }; /* of a panel; bytes of a row of it */
 
-/* A part of the weight: row-major on the CPU, of a dtype and three sizes. */
+/* A part of the weight: row-major, of a dtype and three sizes. */
 static td_status check_part(const td_tensor *part, const char *name, td_dtype dtype,
                             const int64_t *sizes) {
     char shape[TD_SHAPE_TEXT];
-    if (part->dtype != dtype || part->layout != TD_STRIDED || !part->contiguous ||
-        td_tensor_device(part).type != TD_CPU)
-        return td_fail(TD_ETYPE, "%s: a row-major %s tensor on the CPU expected", name,
-                       td_dtype_name(dtype));
+    if (part->dtype != dtype || part->layout != TD_STRIDED || !part->contiguous)
+        return td_fail(TD_ETYPE, "%s: a row-major %s tensor expected", name, td_dtype_name(dtype));
     if (part->ndim != 3 || memcmp(part->sizes, sizes, 3 * sizeof *sizes) != 0)
         return td_fail(TD_ESHAPE, "%s of shape (%lld, %lld, %lld) expected, got %s", name,
                        (long long)sizes[0], (long long)sizes[1], (long long)sizes[2],
@@ -45,9 +43,8 @@ static td_status rule_grouped_linear(const td_call *call, td_meta *out) {
     const td_tensor *x = a[X].tensor;
     const int64_t bits = a[BITS].i, group = a[GROUP].i;
     int64_t sizes[TD_MAX_DIMS];
-    if (x->dtype != TD_F32 || td_tensor_device(x).type != TD_CPU)
-        return td_fail(TD_EDTYPE, "x: a float32 tensor on the CPU expected, got %s on %s",
-                       td_tensor_dtype_name(x), td_device_name(td_tensor_device(x)));
+    if (x->dtype != TD_F32)
+        return td_fail(TD_EDTYPE, "x: a float32 tensor expected, got %s", td_tensor_dtype_name(x));
     if (bits != 4 && bits != 6 && bits != 8)
         return td_fail(TD_EVALUE, "weights have 4, 6 or 8 bits, not %lld", (long long)bits);
     if (group < 1 || group > INT32_MAX || group % (bits == 6 ? 16 : 32))

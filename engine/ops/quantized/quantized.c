@@ -106,16 +106,22 @@ done:
     return status;
 }
 
+td_status td_quantization_number(td_device device, td_value number, td_tensor **out) {
+    td_dtype dtype = number.kind == TD_KIND_FLOAT ? TD_F32 : TD_I32;
+    if (device.type != TD_CPU) /* written there: nothing is sent */
+        return TD_APPLY(out, full, TD_INTS(0, NULL), number, TD_DTYPE(dtype), TD_DEVICE(device));
+    return number.kind == TD_KIND_FLOAT ? td_tensor_scalar(dtype, number.f, out)
+                                        : td_tensor_scalar_int(dtype, number.i, out);
+}
+
 td_status td_quantize_ints(td_tensor *x, double scale, int64_t zero_point, td_dtype ints,
                            td_tensor **out) {
     td_tensor *factor = NULL, *point = NULL;
     td_device device = td_tensor_device(x);
     td_status status = TD_OK;
     *out = NULL;
-    TD_TRY(td_tensor_scalar(TD_F64, scale, &factor));
-    TD_TRY(td_tensor_scalar_int(TD_I64, zero_point, &point));
-    TD_STEP(&factor, to, TD_T(factor), TD_NIL, TD_DEVICE(device));
-    TD_STEP(&point, to, TD_T(point), TD_NIL, TD_DEVICE(device));
+    TD_TRY(td_quantization_number(device, TD_F(scale), &factor));
+    TD_TRY(td_quantization_number(device, TD_I(zero_point), &point));
     status = quantize_along(x, factor, point, -1, ints, out);
 done:
     td_release(factor);

@@ -12,6 +12,10 @@
 td_status td_check_scale(double scale) TD_MUST_CHECK;
 td_status td_check_zero_point(int64_t zero_point, td_dtype ints) TD_MUST_CHECK;
 
+/* A scale (a float: float32) or a zero point (an integer: int32) as a tensor of one element on a
+ * device, new. */
+td_status td_quantization_number(td_device device, td_value number, td_tensor **out) TD_MUST_CHECK;
+
 /* The integers (new) that x, floating, becomes with these parameters, or with those of `like`. */
 td_status td_quantize_ints(td_tensor *x, double scale, int64_t zero_point, td_dtype ints,
                            td_tensor **out) TD_MUST_CHECK;
@@ -24,9 +28,10 @@ bool td_quantized_agree(const td_tensor *a, const td_tensor *b);
 
 /* EDTYPE or ESHAPE unless a bias (NULL: none) has one float32 for each of so many features. */
 td_status td_quantized_check_bias(const td_tensor *bias, int64_t columns) TD_MUST_CHECK;
-/* The header of packed weights that x is to be multiplied by, both of them on the CPU. */
+/* What is known of packed weights that x is to be multiplied by. EDEVICE where they lie on
+ * different devices. */
 td_status td_quantized_check_packed(const td_tensor *x, const td_tensor *packed,
-                                    const td_qpack **head) TD_MUST_CHECK;
+                                    td_qweight *weight) TD_MUST_CHECK;
 
 /* ---- for td_op.forms ---- */
 

@@ -37,7 +37,7 @@ static int64_t count_places(td_value kernel) {
 }
 
 /* The geometry of x (batched) with packed weights of a kernel of so many places. */
-static td_status read_geometry(const td_value *a, const td_qpack *head, td_conv_geometry *g) {
+static td_status read_geometry(const td_value *a, const td_qweight *head, td_conv_geometry *g) {
     const td_tensor *x = a[X].tensor;
     const td_value kernel = a[KERNEL];
     int64_t places = count_places(kernel);
@@ -46,8 +46,7 @@ static td_status read_geometry(const td_value *a, const td_qpack *head, td_conv_
         return td_fail(TD_ESHAPE,
                        "packed weights of %lld by %lld don't have a kernel of %lld elements",
                        (long long)head->columns, (long long)head->depth, (long long)places);
-    int64_t groups =
-        head->depthwise ? x->sizes[x->ndim - kernel.n - 1] : td_qpack_count(a[PACKED].tensor);
+    int64_t groups = head->depthwise ? x->sizes[x->ndim - kernel.n - 1] : head->groups;
     int64_t weight[TD_SPATIAL + 2] = {head->depthwise ? head->columns : groups * head->columns,
                                       head->depth / places};
     if (head->depthwise && (groups == 0 || head->columns % groups))
@@ -64,7 +63,7 @@ static td_status read_geometry(const td_value *a, const td_qpack *head, td_conv_
 static td_status rule_conv_ints(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     td_quantized_conv_plan *plan = TD_PLAN(call, td_quantized_conv_plan);
-    const td_qpack *head;
+    td_qweight head;
     int32_t point = (int32_t)a[OUT_POINT].i;
     *plan =
         (td_quantized_conv_plan){.to = {.x_scale = (float)td_arg_double(a[X_SCALE]),
@@ -76,9 +75,9 @@ static td_status rule_conv_ints(const td_call *call, td_meta *out) {
                                         .relu = a[RELU].b,
                                         .residual_scale = (float)td_arg_double(a[RESIDUAL_SCALE]),
                                         .residual_zero_point = (int32_t)a[RESIDUAL_POINT].i}};
-    td_status status = td_qpack_check(a[PACKED].tensor, &head);
+    td_status status = td_qweight_read(a[PACKED].tensor, &head);
     if (status == TD_OK)
-        status = read_geometry(a, head, &plan->geometry);
+        status = read_geometry(a, &head, &plan->geometry);
     if (status)
         return status;
     td_conv_images_meta(&plan->geometry, false, TD_U8, out);
@@ -126,7 +125,7 @@ enum { SCALE = 3, ZERO_POINT, SIZES, RECTIFY = 9, ADDED };
 
 static td_status check_call(const td_value *a, const td_tensor *residual) {
     const td_tensor *x = a[X].tensor;
-    const td_qpack *head;
+    td_qweight head;
     td_status status = check_bytes("x", x);
     if (status == TD_OK && residual)
         status = check_bytes("residual", residual);
@@ -137,9 +136,7 @@ static td_status check_call(const td_value *a, const td_tensor *residual) {
     if (status == TD_OK)
         status = td_quantized_check_packed(x, a[PACKED].tensor, &head);
     if (status == TD_OK)
-        status = td_quantized_check_bias(
-            td_arg_tensor(a[BIAS]),
-            head->depthwise ? head->columns : td_qpack_count(a[PACKED].tensor) * head->columns);
+        status = td_quantized_check_bias(td_arg_tensor(a[BIAS]), head.groups * head.columns);
     if (status == TD_OK)
         status = td_check_scale(td_arg_double(a[SCALE]));
     return status ? status : td_check_zero_point(a[ZERO_POINT].i, TD_U8);

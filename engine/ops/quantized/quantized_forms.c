@@ -158,6 +158,24 @@ td_status td_quantized_otherwise(td_call *call) {
 
 /* ---- copies ---- */
 
+/* Are the elements of two tensors the same? False where they can't be seen. */
+static bool same_elements(td_tensor *x, td_tensor *y) {
+    td_tensor *a = NULL, *b = NULL;
+    td_status status = TD_OK;
+    bool same = false;
+    if (x == y)
+        return true;
+    if (!td_has_elements(x) || !td_has_elements(y))
+        return false;
+    TD_TRY(TD_APPLY(&a, to, TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
+    TD_TRY(TD_APPLY(&b, to, TD_T(y), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
+    same = !memcmp(a->data, b->data, (size_t)a->numel * td_tensor_itemsize(a));
+done:
+    td_release(a);
+    td_release(b);
+    return status == TD_OK && same;
+}
+
 bool td_quantized_agree(const td_tensor *a, const td_tensor *b) {
     const td_quantized *p = td_quantized_of(a), *q = td_quantized_of(b);
     if (!p || !q || a->dtype != b->dtype || !p->scales != !q->scales)
@@ -166,13 +184,7 @@ bool td_quantized_agree(const td_tensor *a, const td_tensor *b) {
         return p->scale == q->scale && p->zero_point == q->zero_point;
     if (p->axis != q->axis || p->scales->numel != q->scales->numel)
         return false;
-    if (p->scales == q->scales && p->zero_points == q->zero_points)
-        return true;
-    if (td_tensor_device(a).type != TD_CPU || td_tensor_device(b).type != TD_CPU)
-        return false;
-    size_t n = (size_t)p->scales->numel;
-    return !memcmp(p->scales->data, q->scales->data, n * sizeof(double)) &&
-           !memcmp(p->zero_points->data, q->zero_points->data, n * sizeof(int64_t));
+    return same_elements(p->scales, q->scales) && same_elements(p->zero_points, q->zero_points);
 }
 
 td_status td_quantized_clone(td_call *call) {
@@ -220,25 +232,40 @@ done:
 static bool may_take(const td_tensor *x, const td_tensor *src) {
     const td_storage *storage = td_quantized_of(x)->ints->storage;
     return x->dtype == src->dtype && td_tensor_same_shape(x, src) &&
-           td_device_same(td_tensor_device(x), td_tensor_device(src)) &&
            atomic_load_explicit(&storage->refs, memory_order_acquire) == 1;
 }
 
-static void take_parameters(td_quantized *to, const td_quantized *from) {
-    td_tensor *scales = to->scales, *points = to->zero_points;
-    to->scales = td_retain(from->scales);
-    to->zero_points = td_retain(from->zero_points);
+/* The parameters of src, from its device to x's. */
+static td_status open_parameters(const td_tensor *x, const td_quantized *src, td_tensor **scales,
+                                 td_tensor **points) {
+    td_value where = TD_DEVICE(td_tensor_device(x));
+    td_status status = TD_OK;
+    if (!src->scales)
+        return TD_OK;
+    TD_TRY(TD_APPLY(scales, to, TD_T(src->scales), TD_NIL, where));
+    TD_TRY(TD_APPLY(points, to, TD_T(src->zero_points), TD_NIL, where));
+done:
+    return status;
+}
+
+/* scales and points: as open_parameters gave them; they and those there were change places. */
+static void take_parameters(td_quantized *to, const td_quantized *from, td_tensor **scales,
+                            td_tensor **points) {
+    td_tensor *old_scales = to->scales, *old_points = to->zero_points;
+    to->scales = *scales;
+    to->zero_points = *points;
     to->scale = from->scale;
     to->zero_point = from->zero_point;
     to->axis = from->axis;
-    td_release(scales);
-    td_release(points);
+    *scales = old_scales;
+    *points = old_points;
 }
 
 /* x:copy_(src) into the integers of x: floats are quantized with x's parameters; of another
  * quantized tensor it gets the parameters too, unless it is a view or has some. */
 td_status td_quantized_copy(td_call *call) {
     td_tensor *x = call->args[0].tensor, *src = call->args[1].tensor, *ints = NULL, *wide = NULL;
+    td_tensor *scales = NULL, *points = NULL;
     td_quantized *q = td_quantized_of(x), *p = td_quantized_of(src);
     td_status status = TD_OK;
     if (!q)
@@ -250,9 +277,11 @@ td_status td_quantized_copy(td_call *call) {
                        "is of another shape: give src:dequantize() to round it anew",
                        td_tensor_dtype_name(x), td_tensor_dtype_name(src));
     if (p) {
+        if (!agree)
+            TD_TRY(open_parameters(x, p, &scales, &points));
         TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(q->ints), TD_T(p->ints)));
         if (!agree)
-            take_parameters(q, p);
+            take_parameters(q, p, &scales, &points);
     } else {
         TD_TRY(TD_APPLY(&wide, expand, TD_T(src), TD_INTS(x->ndim, x->sizes)));
         TD_TRY(td_quantize_ints_as(wide, x, &ints));
@@ -263,6 +292,8 @@ td_status td_quantized_copy(td_call *call) {
 done:
     td_release(ints);
     td_release(wide);
+    td_release(scales);
+    td_release(points);
     return status;
 }
 

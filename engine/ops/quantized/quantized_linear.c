@@ -19,17 +19,17 @@ static td_status rule_linear_ints(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     const td_tensor *x = a[X].tensor;
     td_quantized_linear_plan *plan = TD_PLAN(call, td_quantized_linear_plan);
-    const td_qpack *head;
+    td_qweight weight;
     int64_t low = 0, high = 0;
-    td_status status = td_qpack_check(a[PACKED].tensor, &head);
+    td_status status = td_qweight_read(a[PACKED].tensor, &weight);
     if (status)
         return status;
     td_quantized_range(a[DTYPE].dtype, &low, &high);
     int64_t point = a[OUT_POINT].i;
     *plan =
         (td_quantized_linear_plan){.rows = x->sizes[0],
-                                   .columns = head->columns,
-                                   .depth = head->depth,
+                                   .columns = weight.columns,
+                                   .depth = weight.depth,
                                    .to = {.x_scale = (float)td_arg_double(a[X_SCALE]),
                                           .out_scale = (float)td_arg_double(a[OUT_SCALE]),
                                           .x_zero_point = (int32_t)a[X_POINT].i,
@@ -37,7 +37,7 @@ static td_status rule_linear_ints(const td_call *call, td_meta *out) {
                                           .low = (int32_t)(a[RELU].b && point > low ? point : low),
                                           .high = (int32_t)high,
                                           .relu = a[RELU].b}};
-    td_meta_set(out, a[DTYPE].dtype, 2, (const int64_t[]){x->sizes[0], head->columns});
+    td_meta_set(out, a[DTYPE].dtype, 2, (const int64_t[]){x->sizes[0], weight.columns});
     return TD_OK;
 }
 
@@ -57,33 +57,35 @@ td_status td_quantized_check_bias(const td_tensor *bias, int64_t columns) {
 }
 
 td_status td_quantized_check_packed(const td_tensor *x, const td_tensor *packed,
-                                    const td_qpack **head) {
-    if (td_tensor_device(packed).type != TD_CPU || td_tensor_device(x).type != TD_CPU)
-        return td_fail(TD_EDEVICE, "products with packed weights are for the CPU, x lies on %s",
-                       td_device_name(td_tensor_device(x)));
-    return td_qpack_check(packed, head);
+                                    td_qweight *weight) {
+    if (!td_device_same(td_tensor_device(packed), td_tensor_device(x)))
+        return td_fail(TD_EDEVICE, "x lies on %s, the packed weights on %s: pack them there",
+                       td_device_name(td_tensor_device(x)),
+                       td_device_name(td_tensor_device(packed)));
+    return td_qweight_read(packed, weight);
 }
 
-/* The weights' header; x has their depth, and a bias one float32 for each of their columns. */
+/* What is known of the weights; x has their depth, and a bias one float32 for each of their
+ * columns. */
 static td_status check_operands(const td_tensor *x, const td_tensor *packed, const td_tensor *bias,
-                                const td_qpack **head) {
+                                td_qweight *weight) {
     char shape[TD_SHAPE_TEXT];
-    td_status status = td_quantized_check_packed(x, packed, head);
+    td_status status = td_quantized_check_packed(x, packed, weight);
     if (status)
         return status;
-    if ((*head)->depthwise || packed->ndim != 1)
+    if (weight->depthwise || weight->groups != 1)
         return td_fail(TD_ETYPE, "packed weights of a linear layer expected, got a convolution's");
-    if (x->ndim < 1 || x->sizes[x->ndim - 1] != (*head)->depth)
+    if (x->ndim < 1 || x->sizes[x->ndim - 1] != weight->depth)
         return td_fail(TD_ESHAPE, "x of shape %s doesn't fit a weight of shape (%lld, %lld)",
-                       td_tensor_shape_text(x, shape), (long long)(*head)->columns,
-                       (long long)(*head)->depth);
-    return td_quantized_check_bias(bias, (*head)->columns);
+                       td_tensor_shape_text(x, shape), (long long)weight->columns,
+                       (long long)weight->depth);
+    return td_quantized_check_bias(bias, weight->columns);
 }
 
 /* What a product is asked for. */
 typedef struct product {
     td_tensor *ints, *packed, *bias; /* bias or NULL */
-    const td_qpack *head;
+    td_qweight weight;
     double x_scale, out_scale;
     int64_t x_point, out_point;
     td_dtype to;
@@ -95,10 +97,10 @@ typedef struct product {
 static td_status multiply(const product *p, td_tensor **out) {
     td_tensor *rows = NULL, *bias = NULL;
     td_tensor *x = p->ints;
-    int64_t flat[2] = {x->numel / p->head->depth, p->head->depth}, sizes[TD_MAX_DIMS];
+    int64_t flat[2] = {x->numel / p->weight.depth, p->weight.depth}, sizes[TD_MAX_DIMS];
     td_status status = TD_OK;
     memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
-    sizes[x->ndim - 1] = p->head->columns;
+    sizes[x->ndim - 1] = p->weight.columns;
     TD_TRY(td_contiguous(x, &rows));
     if (x->ndim != 2)
         TD_STEP(&rows, view, TD_T(rows), TD_INTS(2, flat));
@@ -136,7 +138,7 @@ static td_status run_quantized_linear(td_call *call) {
     if (!q || q->scales || x->dtype != TD_U8)
         return td_fail(TD_ETYPE, "x is %s%s: a quint8 tensor of one scale expected",
                        td_tensor_dtype_name(x), q && q->scales ? ", quantized by channel" : "");
-    td_status status = check_operands(x, p.packed, p.bias, &p.head);
+    td_status status = check_operands(x, p.packed, p.bias, &p.weight);
     if (status == TD_OK)
         status = td_check_scale(p.out_scale);
     if (status == TD_OK)
@@ -210,7 +212,7 @@ static td_status run_quantized_linear_dynamic(td_call *call) {
     double low = 0, high = 0;
     td_status status = td_check_float((td_dtype)a[0].tensor->dtype);
     if (status == TD_OK)
-        status = check_operands(a[0].tensor, p.packed, p.bias, &p.head);
+        status = check_operands(a[0].tensor, p.packed, p.bias, &p.weight);
     if (status)
         return status;
     TD_TRY(TD_APPLY(&x, detach, a[0]));
@@ -220,8 +222,8 @@ static td_status run_quantized_linear_dynamic(td_call *call) {
         TD_TRY(find_range(x, &low, &high));
     choose_parameters((float)low, (float)high, a[4].b ? INT8_MAX : UINT8_MAX, &p.x_scale,
                       &p.x_point);
-    TD_TRY(td_tensor_scalar(TD_F32, p.x_scale, &scale));
-    TD_TRY(td_tensor_scalar_int(TD_I32, p.x_point, &point));
+    TD_TRY(td_quantization_number(td_tensor_device(x), TD_F(p.x_scale), &scale));
+    TD_TRY(td_quantization_number(td_tensor_device(x), TD_I(p.x_point), &point));
     TD_TRY(TD_APPLY(&ints, quantize_ints, TD_T(x), TD_T(scale), TD_T(point), TD_I(-1),
                     TD_DTYPE(TD_U8)));
     p.ints = ints;

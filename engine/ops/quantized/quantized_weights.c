@@ -14,12 +14,17 @@ static td_status rule_pack_ints(const td_call *call, td_meta *out) {
     const td_tensor *weight = a[WEIGHT].tensor;
     bool depthwise = a[DEPTHWISE].b;
     int64_t packs = depthwise ? 1 : a[GROUPS].i;
-    int64_t bytes =
-        td_qpack_bytes((td_qpack_shape){weight->sizes[0] / packs, weight->sizes[1], depthwise});
+    int64_t columns = weight->sizes[0] / packs, depth = weight->sizes[1];
     *TD_PLAN(call, td_quantized_pack_plan) = (td_quantized_pack_plan){.rows = weight->sizes[0],
                                                                       .depth = weight->sizes[1],
                                                                       .packs = packs,
                                                                       .depthwise = depthwise};
+    if (td_tensor_device(weight).type != TD_CPU) {
+        td_qlines l = td_qlines_for(packs, columns, depth);
+        td_meta_set(out, TD_U8, 3, (const int64_t[]){packs, l.lines, l.step});
+        return TD_OK;
+    }
+    int64_t bytes = td_qpack_bytes((td_qpack_shape){columns, depth, depthwise});
     td_meta_set(out, TD_U8, packs > 1 ? 2 : 1,
                 packs > 1 ? (const int64_t[]){packs, bytes} : (const int64_t[]){bytes});
     return TD_OK;
@@ -90,6 +95,9 @@ done:
 /* Says of packs on the CPU that their sums are to saturate. */
 static td_status set_saturating(td_tensor *packed) {
     const td_qpack *head;
+    if (td_tensor_device(packed).type != TD_CPU)
+        return td_fail(TD_EDEVICE, "sums saturate on the CPU alone, the weight lies on %s",
+                       td_device_name(td_tensor_device(packed)));
     td_status status = td_qpack_check(packed, &head);
     if (status)
         return status;
@@ -101,17 +109,34 @@ static td_status set_saturating(td_tensor *packed) {
     return TD_OK;
 }
 
+/* The memory of lines as the tensor whose shape says what they are. */
+static td_status name_lines(td_tensor **packed, int64_t groups, int64_t columns, int64_t depth) {
+    td_qlines l = td_qlines_for(groups, columns, depth);
+    td_tensor *lines = NULL;
+    td_status status =
+        td_tensor_view(*packed, 3, (const int64_t[]){groups, columns, TD_QLINE_HEAD + depth},
+                       (const int64_t[]){l.lines * l.step, l.step, 1}, 0, &lines);
+    if (status)
+        return status;
+    td_release(*packed);
+    *packed = lines;
+    return TD_OK;
+}
+
 static td_status run_quantized_pack(td_call *call) {
     td_tensor *weight = call->args[0].tensor, *ints = NULL, *scales = NULL, *points = NULL;
     int64_t groups = call->args[1].i;
     td_status status = check_weight(weight, groups);
     if (status)
         return status;
-    bool depthwise = groups > 1 && weight->sizes[1] == 1;
+    bool lines = td_tensor_device(weight).type != TD_CPU;
+    bool depthwise = !lines && groups > 1 && weight->sizes[1] == 1;
     TD_TRY(open_ints(weight, &ints));
     TD_TRY(open_rows(weight, &scales, &points));
     status = TD_APPLY(&call->out[0], pack_ints, TD_T(ints), TD_T(scales), TD_T(points),
                       TD_I(groups), TD_B(depthwise));
+    if (status == TD_OK && lines)
+        status = name_lines(&call->out[0], groups, ints->sizes[0] / groups, ints->sizes[1]);
     if (status == TD_OK && call->args[2].b)
         status = set_saturating(call->out[0]);
 done:
@@ -125,7 +150,7 @@ TD_OPERATOR(pack_ints) = {
     .schema = "(Tensor weight, Tensor scales, Tensor zero_points, int groups, bool depthwise) -> "
               "Tensor",
     .doc = "The integers of a weight with the parameters of its rows, in the order in which "
-           "products read them (ops/plan/quantized_pack.h): a pack for each group.",
+           "products read them (ops/plan/quantized_pack.h): a pack for each group, or lines.",
     .rule = rule_pack_ints,
     .kernel = kernel_pack_ints,
     .dtypes = TD_DTYPES_ALL,

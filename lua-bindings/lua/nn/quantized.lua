@@ -9,7 +9,7 @@ local made = setmetatable({}, { __mode = "k" })
 
 local function made_of(self)
     local entry = made[self]
-    if not entry or entry.weight ~= self.weight or entry.version ~= self.weight._version then
+    if not entry or not rawequal(entry.weight, self.weight) or entry.version ~= self.weight._version then
         entry = { weight = self.weight, version = self.weight._version }
         made[self] = entry
     end
@@ -20,6 +20,18 @@ local function packed_of(self)
     local entry = made_of(self)
     entry.packed = entry.packed or tide._quantized_pack(self.weight, self.groups or 1, self.saturate == "fbgemm")
     return entry.packed
+end
+
+local numbers = setmetatable({}, { __mode = "k" })
+
+-- What a tensor of one number holds; of a device it is asked for once while it stays the same.
+local function number(x)
+    local known = numbers[x]
+    if not known or known.version ~= x._version then
+        known = { value = x:item(), version = x._version }
+        numbers[x] = known
+    end
+    return known.value
 end
 
 -- A weight of floats as qint8, by what an observer that `make` makes says of it, or else by output channel, symmetric.
@@ -79,7 +91,7 @@ local function bytes_of(self, x)
         fail("%s: x is %s: a quint8 tensor expected, or in_scale to quantize it by", getmetatable(self).__name,
             string.match(tostring(x.dtype), "%w+$"))
     end
-    return tide.quantize_per_tensor(x, self.in_scale:item(), self.in_zero_point:item(), tide.quint8)
+    return tide.quantize_per_tensor(x, number(self.in_scale), number(self.in_zero_point), tide.quint8)
 end
 
 local function given(self, y) return self.floats and y:dequantize() or y end
@@ -88,9 +100,11 @@ local PROOF = { "magic", "columns", "depth", "panels", "groups", "pairs", "unsaf
     "depthwise", "saturates", "bytes" }
 
 -- proof(): what packing has proved of the weights: how many pairs of weights were looked at, how many of them could
--- make `vpmaddubsw` saturate, and how many groups of four rows were put aside for it, to be multiplied in 16 bits.
+-- make `vpmaddubsw` saturate, and how many groups of four rows were put aside for it, to be multiplied in 16 bits. Of a
+-- weight on another device it tells what the CPU's packing would prove.
 local function proof(self)
-    local packed = packed_of(self)
+    local there = self.weight.device ~= "cpu"
+    local packed = there and tide._quantized_pack(self.weight:cpu(), self.groups or 1) or packed_of(self)
     local sums, total = { pairs = 0, unsafe_pairs = 0, groups = 0, moved_groups = 0, bytes = 0 }, 0
     packed = packed:view(packed:dim() == 2 and packed:size(1) or 1, -1)
     for row = 1, packed:size(1) do
@@ -114,7 +128,7 @@ local function linear_text(self)
         self.relu and ", relu=true" or "")
 end
 
-local function scale_text(self) return string.format("scale=%s, zero_point=%d", tide._number(self.scale:item(), 6), self.zero_point:item()) end
+local function scale_text(self) return string.format("scale=%s, zero_point=%d", tide._number(number(self.scale), 6), number(self.zero_point)) end
 
 -- ---- floats where they are quicker ----
 
@@ -126,7 +140,7 @@ local function in_floats(self, x, residual)
     y = residual and y + residual:dequantize() or y
     y = self.relu and y:relu() or y
     local whole = self.floats or not self.scale
-    return whole and y or tide.quantize_per_tensor(y, self.scale:item(), self.zero_point:item(), tide.quint8)
+    return whole and y or tide.quantize_per_tensor(y, number(self.scale), number(self.zero_point), tide.quint8)
 end
 
 local Choice = { __name = "choice" }
@@ -207,8 +221,8 @@ local function linears(quantized, dynamic)
         end,
         multiply = multiply,
         forward = function(self, x)
-            return given(self, tide._quantized_linear(bytes_of(self, x), packed_of(self), self.bias, self.scale:item(),
-                self.zero_point:item(), self.relu))
+            return given(self, tide._quantized_linear(bytes_of(self, x), packed_of(self), self.bias, number(self.scale),
+                number(self.zero_point), self.relu))
         end,
         extra_repr = function(self) return linear_text(self) .. ", " .. scale_text(self) end,
     })
@@ -226,7 +240,7 @@ local function repeated(value, n) return "{" .. string.rep(value .. ", ", n - 1)
 local function conv_shape(self) return { self.out_channels, self.in_channels // self.groups, table.unpack(self.kernel_size) } end
 
 local function conv_forward(self, x, residual)
-    return given(self, tide._quantized_conv(bytes_of(self, x), packed_of(self), self.bias, self.scale:item(), self.zero_point:item(),
+    return given(self, tide._quantized_conv(bytes_of(self, x), packed_of(self), self.bias, number(self.scale), number(self.zero_point),
         self.kernel_size, self.stride, self.padding, self.dilation, self.relu, residual))
 end
 
@@ -380,7 +394,7 @@ local function between(quantized)
             self.scale = self.scale + 0.0
             keep_numbers(self, { "scale", "zero_point" })
         end,
-        forward = function(self, x) return tide.quantize_per_tensor(x, self.scale:item(), self.zero_point:item(), self.dtype) end,
+        forward = function(self, x) return tide.quantize_per_tensor(x, number(self.scale), number(self.zero_point), self.dtype) end,
         extra_repr = scale_text,
     })
     layers.layer(quantized, "DeQuantize()", "Bytes as the floats that they stand for.", "x (...) -> (...)", {
@@ -398,12 +412,12 @@ local function between(quantized)
         end,
         forward = function(self, x)
             local y = self.module(x.is_quantized and x:dequantize() or x)
-            return self.floats and y or tide.quantize_per_tensor(y, self.scale:item(), self.zero_point:item(), tide.quint8)
+            return self.floats and y or tide.quantize_per_tensor(y, number(self.scale), number(self.zero_point), tide.quint8)
         end,
         extra_repr = scale_text,
     })
     local function combining(operator, relu)
-        return function(self, a, b) return operator(a, b, self.scale:item(), self.zero_point:item(), relu) end
+        return function(self, a, b) return operator(a, b, number(self.scale), number(self.zero_point), relu) end
     end
     layers.layer(quantized, "QFunctional(number scale=1, int zero_point=0)",
         "Sums and products of quantized tensors as bytes of a scale and a zero point: q:add(a, b), add_relu, mul, mul_relu, and "
@@ -422,7 +436,7 @@ local function between(quantized)
         mul_scalar = function(_, x, number) return mul_scalar(x, number) end,
         mul_scalar_relu = function(_, x, number) return mul_scalar(x, number):relu() end,
         cat = function(self, list, dim)
-            local scale, point, parts = self.scale:item(), self.zero_point:item(), {}
+            local scale, point, parts = number(self.scale), number(self.zero_point), {}
             for k, x in ipairs(list) do
                 local same = x:qscheme() == "per_tensor_affine" and x:q_scale() == scale and x:q_zero_point() == point
                 parts[k] = same and x or tide.quantize_per_tensor(x:dequantize(), scale, point, x.dtype)

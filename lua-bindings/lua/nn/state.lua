@@ -61,12 +61,15 @@ local function move_to(base, self, ...)
         end
         return y
     end
+    -- Integers and quantized tensors keep their dtype and go where a float from there would go.
+    local function move_as_it_is(x)
+        local device = tide.zeros(0, { device = x.device }):to(table.unpack(plain, 1, plain.n)).device
+        return tostring(device) == tostring(x.device) and x or x:detach():to(device)
+    end
     local function convert(_, x, owner, name)
-        if x:is_floating_point() then
-            moved[x] = moved[x] or move(x)
-            accept(moved[x])
-            rawset(owner, name, moved[x])
-        end
+        moved[x] = moved[x] or (x:is_floating_point() and move or move_as_it_is)(x)
+        accept(moved[x])
+        rawset(owner, name, moved[x])
     end
     walk(self, "parameter", "", nil, convert)
     walk(self, "buffer", "", nil, convert)
@@ -216,8 +219,8 @@ end
 
 return function(_, base)
     local method = base.method
-    method("to", ", ...) -> Module", "Floating parameters and buffers in another dtype, memory format or on another "
-        .. "device, as x:to(...): make the optimizer afterwards.",
+    method("to", ", ...) -> Module", "Parameters and buffers on another device, floating ones in another dtype or "
+        .. "memory format, as x:to(...): make the optimizer afterwards.",
         function(self, ...) return move_to(base, self, ...) end)
     for name, dtype in pairs { float = "float32", double = "float64", half = "float16", bfloat16 = "bfloat16" } do
         method(name, ") -> Module", string.format("Floating parameters and buffers in %s.", dtype),

@@ -45,12 +45,12 @@ local function parameters_of(self, low, high)
     local zero = tide.zeros_like(low)
     local below, above = tide.minimum(low, zero), tide.maximum(high, zero)
     local least, most = self.quant_min, self.quant_max
-    local eps = scalar(self.eps):expand_as(low)
+    local eps = tide.full_like(low, self.eps)
     if string.find(self.qscheme, "symmetric", 1, true) then
         above = tide.maximum(-below, above)
         local scale = tide.maximum(above / ((most - least) / 2), eps)
         local point = self.dtype ~= "quint8" and 0 or self.customized and (least + most) // 2 or 128
-        return scale:reshape(-1), tide.full({ scale:numel() }, point, { dtype = tide.int64 })
+        return scale:reshape(-1), tide.full({ scale:numel() }, point, { dtype = tide.int64, device = scale.device })
     end
     local scale = tide.maximum((above - below) / (most - least), eps)
     local point = (least - (below / scale):round():long()):clamp(least, most)
@@ -87,6 +87,8 @@ local function define(quantization, schema, doc, class)
 end
 
 -- ---- histograms ----
+--
+-- Elements are counted where they lie, all else is done on the CPU: few numbers that Lua asks for.
 
 local BINS, UPSAMPLE, STEP = 2048, 16, 1e-5
 
@@ -104,7 +106,7 @@ end
 
 -- The squared error of rounding what the bins hold to so many values between two bins, the values of a bin being
 -- anywhere in it.
-local function error_of(self, first, last)
+local function error_of(self, histogram, first, last)
     local width = (self.max_val:item() - self.min_val:item()) / BINS
     local count = 2 ^ (self.dtype == "qint32" and 32 or 8)
     local step = width * (last - first + 1) / count
@@ -115,7 +117,7 @@ local function error_of(self, first, last)
     local stop = begin + width
     local function place(x) return tide.div(x, step, { rounding_mode = "floor" }):clamp(0, count - 1) end
     local from, to = place(begin), place(stop)
-    local density = self.histogram / width
+    local density = histogram / width
     local function part(a, b) return density * ((b * b * b - a * a * a) / 3) end
     local half = scalar(step / 2)
     local norm = tide.zeros(BINS) + part(begin - (from + 0.5) * step, tide.ones(BINS) * (step / 2))
@@ -125,7 +127,8 @@ end
 
 -- The next bins from either end that leave a STEP more of all outside, the farther of both ends moving.
 local function search(self)
-    local sums, total = self.histogram:cumsum(1):tolist(), self.histogram:sum():item()
+    local histogram = self.histogram:cpu()
+    local sums, total = histogram:cumsum(1):tolist(), histogram:sum():item()
     local alpha, beta, first, last, best = 0.0, 1.0, 0, BINS - 1, math.huge
     while alpha < beta do
         local next_alpha, next_beta = alpha + STEP, beta - STEP
@@ -144,7 +147,7 @@ local function search(self)
             next_last, beta = right, next_beta
         end
         if next_first ~= first or next_last ~= last then
-            local norm = error_of(self, next_first, next_last)
+            local norm = error_of(self, histogram, next_first, next_last)
             if norm > best then
                 break
             end
@@ -157,22 +160,24 @@ end
 
 local function see_histogram(self, x)
     local low, high = ends_of(self, x)
-    local old_low, old_high = self.min_val, self.max_val
+    low, high = low:cpu(), high:cpu()
+    local old_low, old_high, histogram = self.min_val:cpu(), self.max_val:cpu(), self.histogram and self.histogram:cpu()
     local empty = old_low:item() == math.huge
     local new_low = empty and low or tide.minimum(old_low, low)
     local new_high = empty and high or tide.maximum(old_high, high)
-    local seen = tide.histc(x:detach():float(), BINS, new_low:item(), new_high:item())
+    local seen = tide.histc(x:detach():float(), BINS, new_low:item(), new_high:item()):cpu()
     if not empty then
         local wider = new_low:item() ~= old_low:item() or new_high:item() ~= old_high:item()
         if not wider then
-            seen = self.histogram + seen
+            seen = histogram + seen
         elseif old_low:item() == old_high:item() then
-            seen = tide.histc(old_low:reshape(1), BINS, new_low:item(), new_high:item()) * self.histogram:sum() + seen
+            seen = tide.histc(old_low:reshape(1), BINS, new_low:item(), new_high:item()) * histogram:sum() + seen
         else
-            seen = seen + spread(self.histogram, old_low, old_high, new_low, new_high)
+            seen = seen + spread(histogram, old_low, old_high, new_low, new_high)
         end
     end
-    self.histogram, self.min_val, self.max_val = seen, new_low:clone(), new_high:clone()
+    self.histogram = seen
+    self.min_val, self.max_val = new_low:clone():to(self.min_val.device), new_high:clone():to(self.max_val.device)
 end
 
 return function(quantization)

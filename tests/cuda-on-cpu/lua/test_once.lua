@@ -51,6 +51,26 @@ t.test("products_and_convolutions", function()
     both.same(function(a, b) return a:matmul(b) end, both.elements("int32", 9, 8), both.elements("int32", 8, 7))
 end)
 
+t.test("bytes_and_weights_of_few_bits", function()
+    tide.manual_seed(6)
+    local quantized = nn.quantized
+    local net = nn.Sequential(quantized.Conv2d(8, 8, 3, { padding = 1, in_scale = 0.05, in_zero_point = 100 }), quantized.Conv2d(8, 8, 3, { groups = 8 }),
+        nn.Flatten(), quantized.Linear(8 * 16, 10, { floats = true }), quantized.dynamic.Linear(10, 32),
+        quantized.WeightOnlyLinear.from_float(nn.Linear(32, 7), { dtype = "int4" }))
+    for k = 1, 4 do
+        local layer = net[k]
+        if layer.weight then
+            layer.weight = tide.quantize_per_tensor(tide.randn(layer.weight.shape), 0.02, -3, tide.qint8)
+        end
+    end
+    local x = tide.randn(2, 8, 6, 6)
+    local want = net(x)
+    t.is_true(tide.equal(net:cuda()(x:cuda()):cpu(), want))
+    local f = quantized.QFunctional { scale = 0.1, zero_point = 50 }
+    local a = tide.quantize_per_tensor(x, 0.05, 100, tide.quint8)
+    t.is_true(tide.equal(f:add(a:cuda(), a:cuda()):sigmoid():cpu(), f:add(a, a):sigmoid()))
+end)
+
 -- Forward, backward and a step of networks that use the kernels of layers.
 t.test("layers_and_their_gradients", function()
     local function train(device)
