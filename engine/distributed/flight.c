@@ -93,6 +93,7 @@ const char *td_flight_text(const td_flight_record *record, char *buffer, size_t 
 
 bool td_flight_agree(const td_flight_record *a, const td_flight_record *b) {
     return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->peer == b->peer &&
+           a->lane == b->lane &&
            (a->count == b->count || a->count < 0 || b->count < 0);
 }
 
@@ -118,6 +119,10 @@ void td_flight_describe(const td_flight_record *r, char *text, size_t size) {
     for (int d = 0; d < r->ndim && d < TD_FLIGHT_DIMS; d++)
         td_flight_add(text, size, "%s%lld", d ? "x" : "", (long long)r->sizes[d]);
     td_flight_add(text, size, " %s", td_dtype_name(r->dtype));
+    if (r->lane)
+        td_flight_add(text, size, " on CUDA");
+    if (r->lane > 1)
+        td_flight_add(text, size, " (the group's device %d)", r->lane);
     if (r->kind == TD_ALL_REDUCE || r->kind == TD_REDUCE_SCATTER)
         td_flight_add(text, size, " (%s)", td_across_names[r->op]);
     else if (r->kind != TD_ALL_GATHER && r->kind != TD_ALL_TO_ALL)

@@ -14,12 +14,13 @@ typedef struct td_work td_work;
 
 struct td_work {
     atomic_int refs;
-    _Atomic int progress; /* td_progress; what stands below may be read once it is not pending */
+    _Atomic int progress; /* td_progress; what stands below may be read once it has ended */
     char why[TD_WHY];     /* of TD_BROKEN */
 
     /* for the driver */
     td_work *next;
-    void *group; /* the transport's */
+    const td_transport *transport; /* that carries it */
+    void *group;                   /* the transport's */
     void *token; /* set while the transfer is under way */
     bool started;
     atomic_bool awaited; /* the script waits for it */

@@ -82,8 +82,14 @@ local function give(work, async)
     return work:wait()
 end
 
--- The elements to send. MPI reads and writes the memory of the CPU: those of a CUDA device go by way of it.
-local function host(x) return string.find(x.device, "^cuda") and x:to("cpu") or x end
+-- The elements to send. MPI reads and writes the memory of the CPU: those of a CUDA device go by way of it, unless the job has NCCL.
+local function host(x)
+    if string.find(x.device, "^cuda") and not select(6, tide._distributed_state()) then
+        return x:to("cpu")
+    end
+    return x
+end
+distributed._host = host
 local function row_of(x) return host(x:detach()):contiguous() end
 
 -- A tensor that elements can be written to in a row, and what brings them back where that is another.
@@ -160,7 +166,10 @@ end
 
 distributed.init = declare("init(*, str? backend=nil, number timeout=1800)",
     "Enter the job that mpirun, srun or tide-run started. backend: 'mpi', or 'self' for this process alone (as if nothing is said: "
-        .. "'mpi' where a launcher started it); 'mpi' is the rehearsal under tide-run --rehearse. timeout: seconds that a collective may wait for others.",
+        .. "'mpi' where a launcher started it); 'mpi' is the rehearsal under tide-run --rehearse. 'nccl': as if nothing is said, and tensors on "
+        .. "CUDA devices go from device to device by NCCL (libnccl.so.2, or what TIDE_NCCL names): the current stream waits for them, not the "
+        .. "script; messages between two ranks have no tags then, and integers no band, bor, bxor. timeout: seconds that a collective may wait "
+        .. "for others.",
     function(backend, timeout)
         if timeout <= 0 then
             fail("init: option timeout: seconds above 0 expected, got %s", tostring(timeout))
