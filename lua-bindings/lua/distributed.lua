@@ -82,13 +82,12 @@ local function give(work, async)
     return work:wait()
 end
 
--- The elements to send. MPI reads and writes the memory of the CPU: those of a CUDA device go by way of it, unless the job has NCCL.
-local function host(x)
-    if string.find(x.device, "^cuda") and not select(6, tide._distributed_state()) then
-        return x:to("cpu")
-    end
-    return x
-end
+-- Do a tensor's elements go from device to device?
+local function by_device(x) return string.find(x.device, "^cuda") ~= nil and select(6, tide._distributed_state()) end
+distributed._by_device = by_device
+
+-- The elements to send. MPI reads and writes the memory of the CPU: those of a CUDA device go by way of it.
+local function host(x) return string.find(x.device, "^cuda") and not by_device(x) and x:to("cpu") or x end
 distributed._host = host
 local function row_of(x) return host(x:detach()):contiguous() end
 
