@@ -30,7 +30,7 @@ static struct {
     pthread_t thread;
     bool running;
     const td_transport *transport, *devices; /* the second may be NULL */
-    int on_devices;                          /* transfers of it that have not ended */
+    int on_devices, awaited;                 /* transfers of it that have not ended */
     td_work *first, *last;                   /* handed over, not started */
     question *asked;
     td_work *under_way; /* the driver's own */
@@ -66,6 +66,7 @@ static void finish(td_work *work, td_progress progress) {
         give_up(work);
     pthread_mutex_lock(&driver.lock);
     driver.on_devices -= work->transport == driver.devices;
+    driver.awaited -= work->transport == driver.devices && atomic_load(&work->awaited);
     publish(work, progress);
     pthread_mutex_unlock(&driver.lock);
     td_work_release(work);
@@ -258,8 +259,9 @@ static td_status wait_a_little(void) {
 
 td_status td_driver_wait(td_work *work) {
     td_status status = TD_OK;
-    atomic_store(&work->awaited, true);
     pthread_mutex_lock(&driver.lock);
+    bool first = !atomic_exchange(&work->awaited, true), ended = td_work_has_ended(work);
+    driver.awaited += first && !ended && work->transport == driver.devices;
     while (atomic_load_explicit(&work->progress, memory_order_acquire) == TD_PENDING && !status)
         status = wait_a_little();
     pthread_mutex_unlock(&driver.lock);
@@ -268,10 +270,10 @@ td_status td_driver_wait(td_work *work) {
     return status;
 }
 
-td_status td_driver_settle(void) {
+td_status td_driver_settle(bool awaited) {
     td_status status = TD_OK;
     pthread_mutex_lock(&driver.lock);
-    while (driver.on_devices && !status)
+    while ((awaited ? driver.awaited : driver.on_devices) && !status)
         status = wait_a_little();
     pthread_mutex_unlock(&driver.lock);
     return status;

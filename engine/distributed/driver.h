@@ -26,8 +26,9 @@ void td_driver_start(td_work *work);
 /* Wait until it has arrived, or its device has it in the queue: EIO with its text when it broke,
  * EINTR (it goes on) when an interrupt is requested. */
 td_status td_driver_wait(td_work *work) TD_MUST_CHECK;
-/* Wait until devices have done all that was handed over for them. EINTR. */
-td_status td_driver_settle(void) TD_MUST_CHECK;
+/* Wait until devices have done all that was handed over for them, or of that what td_driver_wait was
+ * asked for. EINTR. */
+td_status td_driver_settle(bool awaited) TD_MUST_CHECK;
 
 /* Leave the job and end the thread. Nothing may be under way. */
 void td_driver_close(void);

@@ -38,7 +38,14 @@ static char engine[160];
 
 /* ---- the job ---- */
 
+/* What the script's streams wait for belongs into a recording. */
+static void wait_for_awaited(void) {
+    td_status status = td_driver_settle(true);
+    (void)status;
+}
+
 static void leave(void) {
+    td_activity_log_wait_by(NULL);
     td_watch_close();
     td_hub_close(hub);
     hub = NULL;
@@ -113,6 +120,7 @@ td_status td_job_open(const char *name, const td_job_options *options) {
                     : 0;
     snprintf(engine + n, sizeof engine - (size_t)n, "%s: %s", transport->name,
              transport->version());
+    td_activity_log_wait_by(devices ? wait_for_awaited : NULL);
     local_rank = launcher.local_rank < 0 ? 0 : launcher.local_rank;
     td_flight_clear();
     if (transport != &td_transport_single)
@@ -131,7 +139,7 @@ td_status td_job_close(void) {
     td_post post = {.kind = TD_SHUTDOWN};
     if (!transport)
         return TD_OK;
-    TD_TRY(td_driver_settle());
+    TD_TRY(td_driver_settle(false));
     TD_TRY(td_post_start(&all, &post, &work));
     TD_TRY(td_work_wait(work));
     leave();

@@ -70,12 +70,7 @@ typedef struct td_post {
  * ESHAPE, EDTYPE, EDEVICE, EVALUE (also what the engine can't do), ENOMEM. */
 td_status td_post_start(td_group *group, const td_post *post, td_work **out) TD_MUST_CHECK;
 
-/* Has it arrived? */
-static inline bool td_work_done(const td_work *work) {
-    int progress = atomic_load_explicit(&work->progress, memory_order_acquire);
-    return progress == TD_ARRIVED || progress == TD_BROKEN;
-}
-/* Wait until it has. On a device it is the current stream that waits: what it is given from now on
+/* Wait until it has arrived. On a device it is the current stream that waits: what it is given from now on
  * follows. EIO with what broke, EINTR. */
 td_status td_work_wait(td_work *work) TD_MUST_CHECK;
 

@@ -38,6 +38,12 @@ struct td_work {
     td_tensor *send, *recv;
 };
 
+/* It has arrived, or is broken. */
+static inline bool td_work_has_ended(const td_work *work) {
+    int progress = atomic_load_explicit(&work->progress, memory_order_acquire);
+    return progress == TD_ARRIVED || progress == TD_BROKEN;
+}
+
 /* New, with room for `ncounts` counts; NULL: out of memory. */
 td_work *td_work_new(int ncounts);
 td_work *td_work_retain(td_work *work);

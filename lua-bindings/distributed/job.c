@@ -213,7 +213,7 @@ static int post(lua_State *L) {
 static int wait_for(lua_State *L) {
     char name[TD_WORK_NAME + 16];
     td_work **work = luaL_checkudata(L, 1, work_name);
-    if (!td_work_done(*work)) {
+    if (!td_work_has_ended(*work)) {
         snprintf(name, sizeof name, "wait for %s", (*work)->name);
         tide_record_until_return(L, TIDE_EVENT_WAIT, name);
     }
@@ -223,7 +223,7 @@ static int wait_for(lua_State *L) {
 
 static int is_done(lua_State *L) {
     td_work **work = luaL_checkudata(L, 1, work_name);
-    lua_pushboolean(L, td_work_done(*work));
+    lua_pushboolean(L, td_work_has_ended(*work));
     return 1;
 }
 

@@ -194,7 +194,7 @@ bool has_come(shared &of, request &c) {
             m.there = true;
         }
     for (message &m : c.receives) {
-        if (!m.there && exists(m.file)) {
+        if (all && !m.there && exists(m.file)) {
             std::string text = read_file(m.file);
             if (text.compare(0, m.head.size(), m.head) == 0 &&
                 text.size() == m.head.size() + m.bytes) {
@@ -206,7 +206,7 @@ bool has_come(shared &of, request &c) {
         all &= m.there;
     }
     for (message &m : c.sends)
-        all &= !exists(m.file);
+        all = all && !exists(m.file);
     return all;
 }
 

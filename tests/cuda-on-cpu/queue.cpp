@@ -177,7 +177,7 @@ static stream *any_ready(const stream *but) {
 
 static void drive(held &hold, const ticket_ref &until) {
     enum { NEEDED, ANY, OTHERS_FIRST, MANNERS };
-    unsigned manner = S.turns.draw(MANNERS);
+    unsigned manner = S.turns.draw(MANNERS), naps = 0;
     while (!until->done) {
         stream *own = needed_for(until), *s = own;
         if (manner == ANY)
@@ -188,9 +188,10 @@ static void drive(held &hold, const ticket_ref &until) {
             s = any_ready(nullptr);
         if (s) {
             step(hold, s);
+            naps = 0;
         } else { /* for another process, to whom other threads of this one may have to say something */
             hold.unlock();
-            usleep(20);
+            usleep(20u << std::min(naps++, 5u));
             hold.lock();
         }
     }
