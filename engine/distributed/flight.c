@@ -119,14 +119,14 @@ void td_flight_describe(const td_flight_record *r, char *text, size_t size) {
     for (int d = 0; d < r->ndim && d < TD_FLIGHT_DIMS; d++)
         td_flight_add(text, size, "%s%lld", d ? "x" : "", (long long)r->sizes[d]);
     td_flight_add(text, size, " %s", td_dtype_name(r->dtype));
-    if (r->lane)
-        td_flight_add(text, size, " on CUDA");
-    if (r->lane > 1)
-        td_flight_add(text, size, " (the group's device %d)", r->lane);
     if (r->kind == TD_ALL_REDUCE || r->kind == TD_REDUCE_SCATTER)
         td_flight_add(text, size, " (%s)", td_across_names[r->op]);
     else if (r->kind != TD_ALL_GATHER && r->kind != TD_ALL_TO_ALL)
         td_flight_add(text, size, " (rank %d)", (int)r->peer);
+    if (r->lane)
+        td_flight_add(text, size, " on CUDA");
+    if (r->lane > 1)
+        td_flight_add(text, size, " (the group's device %d)", r->lane);
     td_flight_add(text, size, ", %.*s", TD_PLACE, r->place);
 }
 
