@@ -2,6 +2,7 @@
 #include "engine/distributed/engines.h"
 
 #include "engine/core/load.h"
+#include "engine/distributed/nccl_calls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,10 @@ td_status td_engine_find(const char *engine, const td_launcher *launcher, const 
                          const td_transport **devices) {
     bool rehearsed = launcher->transport && strcmp(launcher->transport, "rehearsal") == 0;
     bool nccl = engine && strcmp(engine, "nccl") == 0;
+    char why[TD_WHY];
     *devices = nccl && !rehearsed ? &td_transport_nccl : NULL;
+    if (*devices && !td_nccl_load(why)) /* an MPI that was entered and left can't be entered again */
+        return td_fail(TD_EINTERNAL, "%s", why);
     if (!engine || nccl)
         engine = launcher->name ? "mpi" : "self";
     if (strcmp(engine, "self") == 0) {

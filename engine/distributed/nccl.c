@@ -41,7 +41,7 @@ struct lane {
     td_stream stream;
     enum { ASKED, JOINING, READY, LOST } state;
     td_nccl_id id;
-    int nmessages;   /* that tell the id, under way: the last of them come first */
+    int nmessages;   /* that tell the id, under way */
     void **messages; /* the other transport's tokens */
     td_nccl_comm *comm;
     step *first, *last; /* not recorded yet, in the order in which they were handed over */
@@ -409,10 +409,18 @@ static int exchange(const td_transfer *t, const launch *with) {
     return both(result, nccl->group_end());
 }
 
-/* NCCL's result, and its call for messages. */
-static int call(const td_transfer *t, const launch *with, const char **name) {
+/* NCCL's result. Where all ranks have nothing it is not asked. */
+static int call(const td_transfer *t, const launch *with) {
+    const int64_t *counts = t->kind == TD_ALL_GATHER       ? t->recv_counts
+                            : t->kind == TD_REDUCE_SCATTER ? t->send_counts
+                                                           : NULL;
     size_t n = (size_t)t->count;
-    *name = td_collective_names[t->kind];
+    if (counts && !is_even(counts, with->n))
+        return share_in_turn(t, with);
+    if (t->kind == TD_GATHER || t->kind == TD_SCATTER || t->kind == TD_ALL_TO_ALL)
+        return exchange(t, with);
+    if (n == 0)
+        return TD_NCCL_SUCCESS;
     switch (t->kind) {
     case TD_BROADCAST:
         return nccl->broadcast(t->recv, t->recv, n, with->type, t->peer, with->comm, with->stream);
@@ -420,22 +428,17 @@ static int call(const td_transfer *t, const launch *with, const char **name) {
         return nccl->all_reduce(t->send, t->recv, n, with->type, with->op, with->comm,
                                 with->stream);
     case TD_ALL_GATHER:
-        if (!is_even(t->recv_counts, with->n))
-            return share_in_turn(t, with);
         return nccl->all_gather(t->send, t->recv, n, with->type, with->comm, with->stream);
     case TD_REDUCE_SCATTER:
-        if (!is_even(t->send_counts, with->n))
-            return share_in_turn(t, with);
         return nccl->reduce_scatter(t->send, t->recv, n, with->type, with->op, with->comm,
                                     with->stream);
-    case TD_GATHER:
-    case TD_SCATTER:
-    case TD_ALL_TO_ALL:
-        return exchange(t, with);
     case TD_SEND: /* of the two ranks of a lane the sender is 0 */
         return nccl->send(t->send, n, with->type, 1, with->comm, with->stream);
     case TD_RECV:
         return nccl->recv(t->recv, n, with->type, 0, with->comm, with->stream);
+    case TD_GATHER:
+    case TD_SCATTER:
+    case TD_ALL_TO_ALL:
     case TD_BARRIER:
     case TD_SHUTDOWN:
     case TD_COLLECTIVES:
@@ -452,17 +455,16 @@ static void launch_step(lane *l, step *s) {
                    .size = td_dtype_size(t->dtype),
                    .n = l->of->n,
                    .rank = l->of->rank};
-    const char *name = "";
     if (l->queues->event_wait(t->ready, l->stream) != TD_OK ||
         l->queues->stream_handle(l->stream, &with.stream) != TD_OK) {
         lose_by_device(l);
         return;
     }
     (void)op_of(t->op, t->dtype, &with.op);
-    int result = call(t, &with, &name);
+    int result = call(t, &with);
     s->launched = true;
     if (result != TD_NCCL_SUCCESS && result != TD_NCCL_IN_PROGRESS)
-        lose(l, name, result);
+        lose(l, td_collective_names[t->kind], result);
 }
 
 /* Has the communicator done what it was last told? An error loses the lane. */

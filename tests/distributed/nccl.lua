@@ -1,11 +1,20 @@
--- nccl.lua: what every rank of a job with backend = "nccl" checks on devices that the CPU plays: each collective, dtype and operation
--- gives what MPI gives for the same tensors on the CPU; streams, groups, several devices, refusals.
+-- nccl.lua: what every rank of a job with backend = "nccl" checks: each collective, dtype and operation gives what MPI gives for the
+-- same tensors on the CPU; streams, groups, several devices, refusals. On devices that the CPU plays, or, one process, on a real one.
 local dist = tide.distributed
-dist.init { backend = "nccl", timeout = 30 }
+local found, why = pcall(dist.init, { backend = "nccl", timeout = 30 })
+if not found and string.find(why, "no NCCL is there", 1, true) and not os.getenv "TIDE_NCCL" then
+    print("skipped: " .. why)
+    os.exit(77)
+end
+assert(found, why)
 local rank, size = dist.rank(), dist.size()
-local played = package.loadlib(os.getenv "TIDE_NCCL", "luaopen_played")()
+local played = package.loadlib(os.getenv "TIDE_NCCL" or "", "luaopen_played")
+played = played and played()
 
-local function calls(name) return played.counts().kernels[name] or 0 end
+local function count(name)
+    local counts = played and played.counts() or { kernels = {} }
+    return counts[name] or counts.kernels[name] or 0
+end
 
 -- The device of this rank, another on each.
 local mine = "cuda:" .. rank % tide.cuda.device_count()
@@ -69,9 +78,7 @@ for _, name in ipairs(DTYPES) do
         return dist.all_to_all(parts)
     end)
 end
-if size > 1 then
-    assert(calls "ncclAllReduce" > 0 and calls "ncclReduceScatter" > 0 and calls "ncclSend" > 0, "tensors went another way")
-end
+assert(not played or count "ncclAllReduce" > 0 and count "ncclReduceScatter" > 0 and count "ncclSend" > 0, "tensors went another way")
 
 -- What is not contiguous, and what has no elements.
 both("transposed", values("float32", 6):view(2, 3), function(x) return dist.all_reduce(x:t()) end)
@@ -99,7 +106,7 @@ if size > 1 then
 end
 
 -- The script does not wait for the device, which waits for the other ranks; results may be used at once, on whatever stream.
-local before = played.counts().synchronisations
+local before = count "synchronisations"
 local side, x = tide.cuda.Stream(mine), tide.full({ 1000 }, rank + 1.0, { device = mine })
 for _ = 1, 3 do
     dist.all_reduce(x)
@@ -110,7 +117,7 @@ do
     dist.all_reduce(x)
 end
 local y = x * 2
-assert(played.counts().synchronisations == before, "the host waited for a device")
+assert(count "synchronisations" == before, "the host waited for a device")
 assert((y - (size + 1) * size):abs():max():item() < 1e-3, "streams")
 
 local works = {}

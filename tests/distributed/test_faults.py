@@ -28,10 +28,10 @@ FAULTS = [
 ]
 
 
-def meet(mpi, fault, *arguments, enter=(), environment=None):
+def meet(mpi, fault, *arguments, timeout=TIMEOUT, enter=(), environment=None):
     """The job, and what its flight records hold: {rank: events}. arguments: of the script, behind the timeout."""
     with tempfile.TemporaryDirectory() as folder:
-        done, flights = job.run(mpi, 3, "faults.lua", fault, TIMEOUT, *arguments, enter=enter,
+        done, flights = job.run(mpi, 3, "faults.lua", fault, timeout, *arguments, enter=enter,
                                 environment={**(environment or {}), "TIDE_FLIGHT": folder}), {}
         for name in os.listdir(folder):
             if not re.fullmatch(r"tide-flight-rank\d\.json", name):
