@@ -108,8 +108,8 @@ void td_activity_log_wait_by(void (*wait)(void)) {
     atomic_store(&wait_by, wait);
 }
 
-/* What is being compiled is no work that the recording's calls asked for, and what nobody waited for
- * and has not arrived is other ranks' business as well: both are left out. */
+/* What is being compiled is no work that the recording's calls asked for, and what nobody waited
+ * for and has not arrived is other ranks' business as well: both are left out. */
 static void wait_for_log(void) {
     void (*wait)(void) = atomic_load(&wait_by);
     if (wait)

@@ -139,10 +139,24 @@ static void answer(question *q) {
     pthread_mutex_unlock(&driver.lock);
 }
 
+/* For pthread_cond_timedwait: so many nanoseconds, of a second at most, from now. */
+static struct timespec after(int64_t ns) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)ns;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return until;
+}
+
+/* What is handed over meanwhile ends it. */
 static void nap(int64_t waited) {
     int64_t ns = waited / 16;
-    ns = ns < 5000 ? 5000 : ns > 1000000 ? 1000000 : ns;
-    nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+    struct timespec until = after(ns < 5000 ? 5000 : ns > 1000000 ? 1000000 : ns);
+    pthread_mutex_lock(&driver.lock);
+    if (!driver.first && !driver.asked)
+        pthread_cond_timedwait(&driver.wanted, &driver.lock, &until);
+    pthread_mutex_unlock(&driver.lock);
 }
 
 static void *drive(void *unused) {
@@ -248,11 +262,7 @@ enum { LOOK_MS = 50 };
 
 /* Under the lock. EINTR. */
 static td_status wait_a_little(void) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_MS * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = after(LOOK_MS * 1000000);
     pthread_cond_timedwait(&driver.arrived, &driver.lock, &until);
     return td_interrupt_requested() ? td_interrupted() : TD_OK;
 }

@@ -1,10 +1,11 @@
 /* driver.h: the thread that drives the job's transports: one, and another for tensors on devices
- * where the job has it. Everything of theirs runs on it, so that the libraries need no locks of their
- * own, and transfers make progress while the script computes.
+ * where the job has it. Everything of theirs runs on it, so that the libraries need no locks of
+ * their own, and transfers make progress while the script computes.
  *
  * It never spins: between two looks at what is under way it sleeps a sixteenth of the time that it
- * has waited so far, from 5 microseconds to 1 millisecond, and without work it sleeps until there
- * is some. The script's thread sleeps until its transfer has arrived.
+ * has waited so far, from 5 microseconds to 1 millisecond, or until something is handed over, and
+ * without work it sleeps until there is some. The script's thread sleeps until its transfer has
+ * arrived.
  */
 #ifndef TD_DISTRIBUTED_DRIVER_H
 #define TD_DISTRIBUTED_DRIVER_H
@@ -26,8 +27,8 @@ void td_driver_start(td_work *work);
 /* Wait until it has arrived, or its device has it in the queue: EIO with its text when it broke,
  * EINTR (it goes on) when an interrupt is requested. */
 td_status td_driver_wait(td_work *work) TD_MUST_CHECK;
-/* Wait until devices have done all that was handed over for them, or of that what td_driver_wait was
- * asked for. EINTR. */
+/* Wait until devices have done all that was handed over for them, or of that what td_driver_wait
+ * was asked for. EINTR. */
 td_status td_driver_settle(bool awaited) TD_MUST_CHECK;
 
 /* Leave the job and end the thread. Nothing may be under way. */

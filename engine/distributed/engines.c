@@ -1,4 +1,5 @@
-/* engines.c: finds the module of the MPI whose launcher started this process, and what goes with it. */
+/* engines.c: finds the module of the MPI whose launcher started this process, and what goes with
+ * it. */
 #include "engine/distributed/engines.h"
 
 #include "engine/core/load.h"
@@ -53,7 +54,8 @@ td_status td_engine_find(const char *engine, const td_launcher *launcher, const 
     bool nccl = engine && strcmp(engine, "nccl") == 0;
     char why[TD_WHY];
     *devices = nccl && !rehearsed ? &td_transport_nccl : NULL;
-    if (*devices && !td_nccl_load(why)) /* an MPI that was entered and left can't be entered again */
+    if (*devices &&
+        !td_nccl_load(why)) /* an MPI that was entered and left can't be entered again */
         return td_fail(TD_EINTERNAL, "%s", why);
     if (!engine || nccl)
         engine = launcher->name ? "mpi" : "self";

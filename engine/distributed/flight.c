@@ -93,8 +93,7 @@ const char *td_flight_text(const td_flight_record *record, char *buffer, size_t 
 
 bool td_flight_agree(const td_flight_record *a, const td_flight_record *b) {
     return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->peer == b->peer &&
-           a->lane == b->lane &&
-           (a->count == b->count || a->count < 0 || b->count < 0);
+           a->lane == b->lane && (a->count == b->count || a->count < 0 || b->count < 0);
 }
 
 void td_flight_add(char *text, size_t size, const char *format, ...) {

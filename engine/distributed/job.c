@@ -22,9 +22,9 @@ enum { TD_GROUP_DEVICES = 16 }; /* as many as there are of a kind */
 
 struct td_group {
     atomic_int refs;
-    int rank, size, *members;  /* members NULL: rank r is the job's rank r */
-    uint32_t number, sequence; /* 0: all ranks; of the last collective */
-    void *handles[2];          /* the transport's, and that of devices */
+    int rank, size, *members;                    /* members NULL: rank r is the job's rank r */
+    uint32_t number, sequence;                   /* 0: all ranks; of the last collective */
+    void *handles[2];                            /* the transport's, and that of devices */
     uint8_t ndevices, devices[TD_GROUP_DEVICES]; /* of which the group has had tensors, in order */
 };
 

@@ -22,9 +22,10 @@ typedef struct td_job_options {
 } td_job_options;
 
 /* Enter the job by an engine: "mpi" (the launcher's; TIDE_MPI=openmpi|mpich names another), "self"
- * (a job of one process); NULL: "mpi" where a launcher started us, else "self"; "nccl": as NULL, and
- * tensors on CUDA devices go by NCCL. Waits for the other processes. EVALUE where the process is in a job or the engine's name is unknown; EIO, EINTERNAL
- * where the engine can't be had, or does not know of the processes that the launcher started. */
+ * (a job of one process); NULL: "mpi" where a launcher started us, else "self"; "nccl": as NULL,
+ * and tensors on CUDA devices go by NCCL. Waits for the other processes. EVALUE where the process
+ * is in a job or the engine's name is unknown; EIO, EINTERNAL where the engine can't be had, or
+ * does not know of the processes that the launcher started. */
 td_status td_job_open(const char *engine, const td_job_options *options) TD_MUST_CHECK;
 
 /* Leave it; what is under way must have been waited for. Waits for the others. */
@@ -70,8 +71,8 @@ typedef struct td_post {
  * ESHAPE, EDTYPE, EDEVICE, EVALUE (also what the engine can't do), ENOMEM. */
 td_status td_post_start(td_group *group, const td_post *post, td_work **out) TD_MUST_CHECK;
 
-/* Wait until it has arrived. On a device it is the current stream that waits: what it is given from now on
- * follows. EIO with what broke, EINTR. */
+/* Wait until it has arrived. On a device it is the current stream that waits: what it is given from
+ * now on follows. EIO with what broke, EINTR. */
 td_status td_work_wait(td_work *work) TD_MUST_CHECK;
 
 #endif

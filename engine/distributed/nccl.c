@@ -3,9 +3,10 @@
  * A lane is a communicator with a stream of its own, on which its transfers follow one another: one
  * for each group and device for what all ranks do together, and one for each peer and direction, so
  * that what a rank sends waits for nothing but its receiver. Lanes come about with their first
- * transfer: one rank makes the id by which NCCL's ranks meet, and tells the others by the job's other
- * transport. No call waits: communicators are made with blocking = 0, and `test` asks how far they
- * are. Waiting is the device's business, by events from and to the stream of who uses the tensors.
+ * transfer: one rank makes the id by which NCCL's ranks meet, and tells the others by the job's
+ * other transport. No call waits: communicators are made with blocking = 0, and `test` asks how far
+ * they are. Waiting is the device's business, by events from and to the stream of who uses the
+ * tensors.
  */
 #include "engine/core/memory.h"
 #include "engine/distributed/nccl_calls.h"
@@ -181,7 +182,8 @@ static td_nccl_type type_of(td_dtype dtype) {
     return TD_NCCL_U8;
 }
 
-/* False: NCCL has none. What is done to bits of truths, bytes of 0 and 1, a minimum or maximum does. */
+/* False: NCCL has none. What is done to bits of truths, bytes of 0 and 1, a minimum or maximum
+ * does. */
 static bool op_of(td_across op, td_dtype dtype, td_nccl_op *out) {
     bool truth = dtype == TD_BOOL;
     switch (op) {
@@ -228,8 +230,10 @@ static bool can(const td_transfer *t, int rank, char why[TD_WHY]) {
         return false;
     }
     if (pair && t->tag) {
-        snprintf(why, TD_WHY, "nccl has no tags, messages arrive in the order in which they are "
-                              "sent: %s", hint);
+        snprintf(why, TD_WHY,
+                 "nccl has no tags, messages arrive in the order in which they are "
+                 "sent: %s",
+                 hint);
         return false;
     }
     return true;
@@ -400,9 +404,9 @@ static int exchange(const td_transfer *t, const launch *with) {
             result = both(result, nccl->send(send_at(t, with, gather ? 0 : from), (size_t)given,
                                              with->type, r, with->comm, with->stream));
         if (receives && taken)
-            result = both(result,
-                          nccl->recv(recv_at(t, with, everybody || gather ? to : 0), (size_t)taken,
-                                     with->type, r, with->comm, with->stream));
+            result =
+                both(result, nccl->recv(recv_at(t, with, everybody || gather ? to : 0),
+                                        (size_t)taken, with->type, r, with->comm, with->stream));
         from += given;
         to += taken;
     }
@@ -479,16 +483,15 @@ static bool is_settled(lane *l, const char *doing) {
 
 static void join(lane *l) {
     void *unused;
-    td_nccl_config config = {.size = sizeof config,
-                             .magic = (unsigned)TD_NCCL_MAGIC,
-                             .version = TD_NCCL_CONFIG_VERSION};
+    td_nccl_config config = {
+        .size = sizeof config, .magic = (unsigned)TD_NCCL_MAGIC, .version = TD_NCCL_CONFIG_VERSION};
     bool pair = l->peer != EVERYBODY;
     if (l->queues->stream_handle(l->stream, &unused) != TD_OK) {
         lose_by_device(l);
         return;
     }
-    int result = nccl->init(&l->comm, pair ? 2 : l->of->n, l->id,
-                            pair ? !l->sends : l->of->rank, &config);
+    int result =
+        nccl->init(&l->comm, pair ? 2 : l->of->n, l->id, pair ? !l->sends : l->of->rank, &config);
     l->state = JOINING;
     if (result != TD_NCCL_SUCCESS && result != TD_NCCL_IN_PROGRESS)
         lose(l, "ncclCommInitRankConfig", result);

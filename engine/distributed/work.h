@@ -21,7 +21,7 @@ struct td_work {
     td_work *next;
     const td_transport *transport; /* that carries it */
     void *group;                   /* the transport's */
-    void *token; /* set while the transfer is under way */
+    void *token;                   /* set while the transfer is under way */
     bool started;
     atomic_bool awaited; /* the script waits for it */
     bool told;           /* and the transport has heard that */

@@ -85,8 +85,8 @@ static int close_job(lua_State *L) {
     return 0;
 }
 
-/* _distributed_state(): whether it is open, rank, size, local rank, engine, whether it takes tensors
- * on devices. */
+/* _distributed_state(): whether it is open, rank, size, local rank, engine, whether it takes
+ * tensors on devices. */
 static int job_state(lua_State *L) {
     const td_group *all = td_job_all();
     lua_pushboolean(L, td_job_is_open());

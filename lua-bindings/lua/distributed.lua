@@ -204,7 +204,7 @@ distributed.new_group = declare("new_group(list ranks) -> Group",
 
 -- ---- collectives on tensors ----
 
-distributed.barrier = declare("barrier(*, any group=nil, bool async=false) -> any", "Wait until all ranks are here.",
+distributed.barrier = declare("barrier(*, any group=nil, bool async=false) -> any", "Wait until all ranks are here; work on devices goes on.",
     function(group, async)
         return give(post(take("barrier", group), "barrier", NONE), async)
     end)
@@ -505,7 +505,7 @@ tide._document(distributed.tensor.parallel, "parallel", "tide.distributed.tensor
     .. "parallelize_module, ColwiseParallel, RowwiseParallel.")
 tide._document(distributed.pipelining, "pipelining", "tide.distributed.pipelining", "Networks in stages, on devices or on ranks: "
     .. "PipelineStage, ScheduleGPipe, Schedule1F1B, Pipe.")
-tide._document(distributed, "distributed", "tide.distributed", "Jobs of several processes on MPI: init, collectives, groups, "
+tide._document(distributed, "distributed", "tide.distributed", "Jobs of several processes on MPI and NCCL: init, collectives, groups, "
     .. "DistributedDataParallel, pipelining, tensor.parallel, optim. `tide-run -n 4 script.lua` starts one on this machine.")
 
 return distributed

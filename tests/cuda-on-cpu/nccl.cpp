@@ -245,7 +245,7 @@ ncclResult_t tell(ncclComm_t comm, const std::vector<request_ref> &what) {
     const char *fail = getenv("TIDE_PLAYED_NCCL_FAIL");
     if (!comm->joined || comm->busy || !comm->told.empty())
         die("%s: the communicator has not done what it was told before", what[0]->name);
-    if (fail && ++calls == atoi(fail))
+    if (fail && ++calls == strtol(fail, nullptr, 10))
         comm->of->broken = true;
     comm->told = what;
     comm->busy = comm->turns.draw(3);
@@ -408,8 +408,7 @@ ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataT
             add_receive(comm, *c, r, head, nullptr, bytes);
         }
     c->finish = [=](request &done) {
-        reduce(op, type, n, count, recv,
-               [&](int r) { return body_of(done, mine, send, r); });
+        reduce(op, type, n, count, recv, [&](int r) { return body_of(done, mine, send, r); });
     };
     return give(comm, c);
 }
@@ -430,8 +429,7 @@ ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType
         if (r != root)
             add_receive(comm, *c, r, head, nullptr, bytes);
     c->finish = [=](request &done) {
-        reduce(op, type, n, count, recv,
-               [&](int r) { return body_of(done, mine, send, r); });
+        reduce(op, type, n, count, recv, [&](int r) { return body_of(done, mine, send, r); });
     };
     return give(comm, c);
 }
@@ -451,9 +449,8 @@ ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclD
             add_receive(comm, *c, r, head, nullptr, bytes);
         }
     c->finish = [=](request &done) {
-        reduce(op, type, n, count, recv, [&](int r) {
-            return body_of(done, mine, from + bytes * (size_t)mine, r);
-        });
+        reduce(op, type, n, count, recv,
+               [&](int r) { return body_of(done, mine, from + bytes * (size_t)mine, r); });
     };
     return give(comm, c);
 }

@@ -189,7 +189,8 @@ static void drive(held &hold, const ticket_ref &until) {
         if (s) {
             step(hold, s);
             naps = 0;
-        } else { /* for another process, to whom other threads of this one may have to say something */
+        } else { /* for another process, to whom other threads of this one may have to say something
+                  */
             hold.unlock();
             usleep(20u << std::min(naps++, 5u));
             hold.lock();

@@ -91,7 +91,8 @@ struct node;
 struct item {
     work kind = work::nothing;
     std::function<void()> run;
-    std::function<bool()> come; /* false as long as it waits for another process; asked in its turn */
+    std::function<bool()>
+        come; /* false as long as it waits for another process; asked in its turn */
     std::shared_ptr<launch_shape> launch;     /* a kernel */
     std::string name;                         /* a library's call */
     std::shared_ptr<std::vector<node>> nodes; /* a graph */

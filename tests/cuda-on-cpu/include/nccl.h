@@ -1,5 +1,5 @@
-/* nccl.h: NCCL as the played device has it: communicators that don't block, between processes of one
- * machine. */
+/* nccl.h: NCCL as the played device has it: communicators that don't block, between processes of
+ * one machine. */
 #ifndef TIDE_PLAYED_NCCL_H
 #define TIDE_PLAYED_NCCL_H
 
@@ -61,8 +61,7 @@ PLAYED_NCCL ncclResult_t ncclBroadcast(const void *send, void *recv, size_t coun
                                        ncclDataType_t type, int root, ncclComm_t comm,
                                        cudaStream_t stream);
 PLAYED_NCCL ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
-                                    ncclRedOp_t op, int root, ncclComm_t comm,
-                                    cudaStream_t stream);
+                                    ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
 PLAYED_NCCL ncclResult_t ncclAllGather(const void *send, void *recv, size_t count,
                                        ncclDataType_t type, ncclComm_t comm, cudaStream_t stream);
 PLAYED_NCCL ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count,
