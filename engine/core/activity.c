@@ -102,9 +102,19 @@ static const char *begin(int64_t wanted) {
     return NULL;
 }
 
-/* What is being compiled is no work that the recording's calls asked for, and what has not arrived
- * is other ranks' business as well: both are left out. */
-static void wait_for_nothing(void) {}
+static void (*_Atomic wait_by)(void);
+
+void td_activity_log_wait_by(void (*wait)(void)) {
+    atomic_store(&wait_by, wait);
+}
+
+/* What is being compiled is no work that the recording's calls asked for, and what nobody waited
+ * for and has not arrived is other ranks' business as well: both are left out. */
+static void wait_for_log(void) {
+    void (*wait)(void) = atomic_load(&wait_by);
+    if (wait)
+        wait();
+}
 
 static int64_t collect(td_activity_fn take, void *ctx) {
     pthread_mutex_lock(&lock);
@@ -127,7 +137,7 @@ static void end(void) {
 
 void td_activity_log_announce(void) {
     static const td_activity_source source = {
-        .now = now, .begin = begin, .wait = wait_for_nothing, .collect = collect, .end = end};
+        .now = now, .begin = begin, .wait = wait_for_log, .collect = collect, .end = end};
     td_activity_register(TD_CPU, &source);
 }
 

@@ -74,6 +74,9 @@ int64_t td_clock_ns(void);
 /* Keep a copy, if somebody records; of more than is wanted the newest. Names are cut at 200
  * characters. */
 void td_activity_log(const td_activity *activity);
+/* Who logs what a script has waited for only on its device's stream: called, until another is given
+ * (NULL: nobody), before a recording takes the log, it waits for that. */
+void td_activity_log_wait_by(void (*wait)(void));
 /* When the engine starts: whoever records may ask for the log. */
 void td_activity_log_announce(void);
 

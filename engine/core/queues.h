@@ -14,6 +14,7 @@ typedef struct td_device_properties {
     int warp_size, threads_per_processor;
 } td_device_properties;
 
+struct td_tensor;
 /* A point in a stream's work; the device's own. */
 typedef struct td_event td_event;
 /* Work that was recorded instead of done, to be given to the device again as a whole. */
@@ -30,6 +31,12 @@ typedef struct td_queues {
     td_status (*stream_new)(int index, bool urgent, uint16_t *id);
     void (*stream_free)(td_stream stream);
     td_status (*stream_query)(td_stream stream, bool *idle);
+    /* For libraries that are given a stream: the device's own handle of it (CUDA: a cudaStream_t);
+     * its device becomes the calling thread's current one. NULL: the device has none. */
+    td_status (*stream_handle)(td_stream stream, void **out);
+    /* A library is about to use a tensor in the stream's order, whatever stream it belongs to: they
+     * wait for one another. EVALUE while the stream's work is recorded. */
+    td_status (*stream_use)(td_stream stream, const struct td_tensor *x);
 
     /* Events are made on a device; `timed` ones can tell how long something took. */
     td_status (*event_new)(int index, bool timed, td_event **out);

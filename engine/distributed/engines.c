@@ -1,7 +1,9 @@
-/* engines.c: finds the module of the MPI whose launcher started this process. */
+/* engines.c: finds the module of the MPI whose launcher started this process, and what goes with
+ * it. */
 #include "engine/distributed/engines.h"
 
 #include "engine/core/load.h"
+#include "engine/distributed/nccl_calls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,20 +48,26 @@ static td_status find_mpi(const td_launcher *launcher, const td_transport **out)
     return td_fail(TD_EVALUE, "TIDE_MPI is '%s', none of: openmpi, mpich", wanted);
 }
 
-td_status td_engine_find(const char *engine, const td_launcher *launcher,
-                         const td_transport **out) {
-    if (!engine)
+td_status td_engine_find(const char *engine, const td_launcher *launcher, const td_transport **out,
+                         const td_transport **devices) {
+    bool rehearsed = launcher->transport && strcmp(launcher->transport, "rehearsal") == 0;
+    bool nccl = engine && strcmp(engine, "nccl") == 0;
+    char why[TD_WHY];
+    *devices = nccl && !rehearsed ? &td_transport_nccl : NULL;
+    if (*devices &&
+        !td_nccl_load(why)) /* an MPI that was entered and left can't be entered again */
+        return td_fail(TD_EINTERNAL, "%s", why);
+    if (!engine || nccl)
         engine = launcher->name ? "mpi" : "self";
     if (strcmp(engine, "self") == 0) {
         *out = &td_transport_single;
         return TD_OK;
     }
-    if (strcmp(engine, "mpi") == 0 && launcher->transport &&
-        strcmp(launcher->transport, "rehearsal") == 0) {
+    if (strcmp(engine, "mpi") == 0 && rehearsed) {
         *out = &td_transport_rehearsal;
         return TD_OK;
     }
     if (strcmp(engine, "mpi") == 0)
         return find_mpi(launcher, out);
-    return td_fail(TD_EVALUE, "engine '%s' is none of: mpi, self", engine);
+    return td_fail(TD_EVALUE, "engine '%s' is none of: mpi, nccl, self", engine);
 }

@@ -93,7 +93,7 @@ const char *td_flight_text(const td_flight_record *record, char *buffer, size_t 
 
 bool td_flight_agree(const td_flight_record *a, const td_flight_record *b) {
     return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->peer == b->peer &&
-           (a->count == b->count || a->count < 0 || b->count < 0);
+           a->lane == b->lane && (a->count == b->count || a->count < 0 || b->count < 0);
 }
 
 void td_flight_add(char *text, size_t size, const char *format, ...) {
@@ -122,6 +122,10 @@ void td_flight_describe(const td_flight_record *r, char *text, size_t size) {
         td_flight_add(text, size, " (%s)", td_across_names[r->op]);
     else if (r->kind != TD_ALL_GATHER && r->kind != TD_ALL_TO_ALL)
         td_flight_add(text, size, " (rank %d)", (int)r->peer);
+    if (r->lane)
+        td_flight_add(text, size, " on CUDA");
+    if (r->lane > 1)
+        td_flight_add(text, size, " (the group's device %d)", r->lane);
     td_flight_add(text, size, ", %.*s", TD_PLACE, r->place);
 }
 

@@ -14,6 +14,8 @@ typedef struct td_flight_record {
     uint32_t group;    /* 0: all ranks; else the number of the group, the same on all ranks */
     uint32_t sequence; /* of the group's collectives, from 1; 0: send and recv */
     uint8_t kind, op, dtype, ndim; /* of the whole shape */
+    uint8_t lane; /* 0: the CPU's elements; else which of the devices of the group, from 1 */
+    uint8_t unused[3];
     int32_t peer;
     int64_t count; /* elements that all ranks must agree on; -1: none */
     int64_t sizes[TD_FLIGHT_DIMS];

@@ -3,6 +3,7 @@
 #include "engine/distributed/job.h"
 
 #include "engine/core/activity.h"
+#include "engine/core/backend.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/distributed/driver.h"
@@ -17,15 +18,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { TD_GROUP_DEVICES = 16 }; /* as many as there are of a kind */
+
 struct td_group {
     atomic_int refs;
-    int rank, size, *members;  /* members NULL: rank r is the job's rank r */
-    uint32_t number, sequence; /* 0: all ranks; of the last collective */
-    void *handle;              /* the transport's */
+    int rank, size, *members;                    /* members NULL: rank r is the job's rank r */
+    uint32_t number, sequence;                   /* 0: all ranks; of the last collective */
+    void *handles[2];                            /* the transport's, and that of devices */
+    uint8_t ndevices, devices[TD_GROUP_DEVICES]; /* of which the group has had tensors, in order */
 };
 
 static td_group all = {.size = 1};
 static const td_transport *transport; /* NULL: in no job */
+static const td_transport *devices;   /* of tensors on devices; NULL: they can't be sent */
 static td_hub *hub;                   /* of rank 0, where nobody else keeps it */
 static int local_rank, groups;
 enum { TD_ADDRESS_TEXT = 160 };
@@ -33,12 +38,19 @@ static char engine[160];
 
 /* ---- the job ---- */
 
+/* What the script's streams wait for belongs into a recording. */
+static void wait_for_awaited(void) {
+    td_status status = td_driver_settle(true);
+    (void)status;
+}
+
 static void leave(void) {
+    td_activity_log_wait_by(NULL);
     td_watch_close();
     td_hub_close(hub);
     hub = NULL;
     td_driver_close();
-    transport = NULL;
+    transport = devices = NULL;
     all = (td_group){.size = 1};
 }
 
@@ -102,9 +114,13 @@ td_status td_job_open(const char *name, const td_job_options *options) {
     if (transport)
         return td_fail(TD_EVALUE, "this process is in a job already (rank %d of %d)", all.rank,
                        all.size);
-    TD_TRY(td_engine_find(name, &launcher, &transport));
-    TD_TRY(td_driver_open(transport, &all.rank, &all.size));
-    snprintf(engine, sizeof engine, "%s: %s", transport->name, transport->version());
+    TD_TRY(td_engine_find(name, &launcher, &transport, &devices));
+    TD_TRY(td_driver_open(transport, devices, &all.rank, &all.size));
+    int n = devices ? snprintf(engine, sizeof engine, "%s: %s, ", devices->name, devices->version())
+                    : 0;
+    snprintf(engine + n, sizeof engine - (size_t)n, "%s: %s", transport->name,
+             transport->version());
+    td_activity_log_wait_by(devices ? wait_for_awaited : NULL);
     local_rank = launcher.local_rank < 0 ? 0 : launcher.local_rank;
     td_flight_clear();
     if (transport != &td_transport_single)
@@ -123,6 +139,7 @@ td_status td_job_close(void) {
     td_post post = {.kind = TD_SHUTDOWN};
     if (!transport)
         return TD_OK;
+    TD_TRY(td_driver_settle(false));
     TD_TRY(td_post_start(&all, &post, &work));
     TD_TRY(td_work_wait(work));
     leave();
@@ -144,6 +161,10 @@ bool td_job_is_open(void) {
 
 const char *td_job_engine(void) {
     return transport ? engine : "";
+}
+
+bool td_job_takes_devices(void) {
+    return devices != NULL;
 }
 
 int td_job_local_rank(void) {
@@ -190,7 +211,7 @@ td_status td_group_new(int n, const int *ranks, td_group **out) {
     group->size = n;
     memcpy(group->members, ranks, (size_t)n * sizeof *ranks);
     if (transport)
-        TD_TRY(td_driver_group(n, ranks, tag, &group->handle));
+        TD_TRY(td_driver_group(n, ranks, tag, group->handles));
     *out = group;
     return TD_OK;
 done:
@@ -203,8 +224,10 @@ done:
 void td_group_release(td_group *group) {
     if (!group || group == &all || !td_was_last(&group->refs))
         return;
-    if (group->handle && transport)
-        transport->ungroup(group->handle);
+    if (group->handles[0] && transport)
+        transport->ungroup(group->handles[0]);
+    if (group->handles[1] && devices)
+        devices->ungroup(group->handles[1]);
     td_free(group->members);
     td_free(group);
 }
@@ -224,10 +247,12 @@ int td_group_member(const td_group *group, int rank) {
 /* ---- transfers ---- */
 
 static td_status check_tensor(const td_tensor *x) {
-    if (td_tensor_device(x).type == TD_META && transport->shapes_do)
+    td_device device = td_tensor_device(x);
+    if (device.type == TD_META && transport->shapes_do)
         return TD_OK;
-    if (td_tensor_device(x).type != TD_CPU)
-        return td_fail(TD_EDEVICE, "tensors on the CPU alone can be sent");
+    if (device.type != TD_CPU && !(device.type == TD_CUDA && devices))
+        return td_fail(TD_EDEVICE, "tensors on %s can't be sent",
+                       devices ? td_device_name(device) : "devices without backend = 'nccl'");
     if (!x->contiguous)
         return td_fail(TD_EVALUE, "the tensor is not contiguous");
     return TD_OK;
@@ -324,6 +349,9 @@ static td_status check_post(const td_group *group, const td_post *post) {
         TD_TRY(check_tensor(post->recv));
     if (post->send && post->recv && post->send->dtype != post->recv->dtype)
         return td_fail(TD_EDTYPE, "result and operand differ in dtype");
+    if (post->send && post->recv &&
+        !td_device_same(td_tensor_device(post->send), td_tensor_device(post->recv)))
+        return td_fail(TD_EDEVICE, "result and operand are on different devices");
     if (post->kind == TD_ALL_REDUCE || post->kind == TD_REDUCE_SCATTER)
         TD_TRY(check_op(post->op, x->dtype));
 done:
@@ -353,7 +381,21 @@ static int64_t agreed_count(const td_post *post, const td_transfer *t) {
     return -1;
 }
 
+/* Which of the devices that the group has had tensors on, from 1; 0: the CPU. Ranks must agree on
+ * it, whatever number each has for its own device. */
+static uint8_t lane_of(td_group *group, td_device device) {
+    int k = 0;
+    if (device.type != TD_CUDA)
+        return 0;
+    while (k < group->ndevices && group->devices[k] != device.index)
+        k++;
+    if (k == group->ndevices)
+        group->devices[group->ndevices++] = device.index;
+    return (uint8_t)(k + 1);
+}
+
 static uint64_t note(td_group *group, const td_post *post, const td_work *work) {
+    td_device device = work->transfer.device;
     const td_tensor *x = post->kind == TD_ALL_GATHER || !post->send ? post->recv : post->send;
     bool pair = post->kind == TD_SEND || post->kind == TD_RECV;
     td_flight_record r = {.group = group->number,
@@ -361,6 +403,7 @@ static uint64_t note(td_group *group, const td_post *post, const td_work *work) 
                           .kind = (uint8_t)post->kind,
                           .op = (uint8_t)post->op,
                           .dtype = (uint8_t)work->transfer.dtype,
+                          .lane = pair ? device.type == TD_CUDA : lane_of(group, device),
                           .peer = post->peer,
                           .count = agreed_count(post, &work->transfer),
                           .ndim = x ? x->ndim : 0};
@@ -384,7 +427,41 @@ static void name_work(const td_group *group, const td_post *post, td_work *work)
 
 /* NULL where there are none. */
 static void *elements_of(const td_tensor *x) {
-    return x && td_tensor_device(x).type == TD_CPU ? x->data : NULL;
+    return x && td_tensor_device(x).type != TD_META ? x->data : NULL;
+}
+
+/* ---- on devices ---- */
+
+static td_status use_tensors(const td_work *work, td_stream stream) {
+    const td_queues *queues = work->transfer.queues;
+    td_status status = TD_OK;
+    if (work->send)
+        TD_TRY(queues->stream_use(stream, work->send));
+    if (work->recv && work->recv != work->send)
+        TD_TRY(queues->stream_use(stream, work->recv));
+done:
+    return status;
+}
+
+/* The transfer follows what the script's stream was given so far. */
+static td_status follow_stream(const td_group *group, td_work *work, td_device device) {
+    td_status status = TD_OK;
+    td_transfer *t = &work->transfer;
+    char why[TD_WHY];
+    work->transport = devices;
+    work->group = group->handles[1];
+    t->device = device;
+    t->queues = td_backend_of(device)->queues;
+    if (!t->queues || !t->queues->stream_use)
+        TD_TRY(td_fail(TD_EDEVICE, "tensors on %s can't be sent", td_device_name(device)));
+    if (!devices->can(t, group->rank, why))
+        TD_TRY(td_fail(TD_EVALUE, "%s", why));
+    TD_TRY(use_tensors(work, td_stream_current(device)));
+    TD_TRY(t->queues->event_new(device.index, false, &t->ready));
+    TD_TRY(t->queues->event_new(device.index, false, &t->done));
+    TD_TRY(t->queues->event_record(t->ready, td_stream_current(device)));
+done:
+    return status;
 }
 
 td_status td_post_start(td_group *group, const td_post *post, td_work **out) {
@@ -399,7 +476,8 @@ td_status td_post_start(td_group *group, const td_post *post, td_work **out) {
         TD_TRY(td_fail(TD_ENOMEM, "out of memory"));
     work->send = td_retain(post->send);
     work->recv = td_retain(post->recv);
-    work->group = group->handle;
+    work->transport = transport;
+    work->group = group->handles[0];
     work->transfer = (td_transfer){.kind = post->kind,
                                    .op = post->op,
                                    .dtype = x ? x->dtype : TD_U8,
@@ -408,7 +486,9 @@ td_status td_post_start(td_group *group, const td_post *post, td_work **out) {
                                    .send = elements_of(post->send),
                                    .recv = elements_of(post->recv)};
     TD_TRY(fill_transfer(group, post, work));
-    if (post->op == TD_ACROSS_MEAN && work->transfer.recv)
+    if (x && td_tensor_device(x).type == TD_CUDA)
+        TD_TRY(follow_stream(group, work, td_tensor_device(x)));
+    else if (post->op == TD_ACROSS_MEAN && work->transfer.recv)
         work->divisor = group->size;
     if (post->recv)
         td_tensor_bump_version(post->recv);
@@ -423,7 +503,14 @@ done:
 
 td_status td_work_wait(td_work *work) {
     td_status status = td_driver_wait(work);
+    const td_transfer *t = &work->transfer;
     if (status == TD_EIO)
         td_watch_trouble(work->why);
+    if (status == TD_OK && t->queues) {
+        td_stream stream = td_stream_current(t->device);
+        status = use_tensors(work, stream);
+        if (status == TD_OK)
+            status = t->queues->event_wait(t->done, stream);
+    }
     return status;
 }

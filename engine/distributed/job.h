@@ -22,9 +22,10 @@ typedef struct td_job_options {
 } td_job_options;
 
 /* Enter the job by an engine: "mpi" (the launcher's; TIDE_MPI=openmpi|mpich names another), "self"
- * (a job of one process); NULL: "mpi" where a launcher started us, else "self". Waits for the other
- * processes. EVALUE where the process is in a job or the engine's name is unknown; EIO, EINTERNAL
- * where the engine can't be had, or does not know of the processes that the launcher started. */
+ * (a job of one process); NULL: "mpi" where a launcher started us, else "self"; "nccl": as NULL,
+ * and tensors on CUDA devices go by NCCL. Waits for the other processes. EVALUE where the process
+ * is in a job or the engine's name is unknown; EIO, EINTERNAL where the engine can't be had, or
+ * does not know of the processes that the launcher started. */
 td_status td_job_open(const char *engine, const td_job_options *options) TD_MUST_CHECK;
 
 /* Leave it; what is under way must have been waited for. Waits for the others. */
@@ -33,7 +34,9 @@ td_status td_job_close(void) TD_MUST_CHECK;
 void td_job_fail(const char *why);
 
 bool td_job_is_open(void);
-const char *td_job_engine(void); /* "mpi: Open MPI v4.1.4", "self: one process"; "" outside */
+/* "mpi: Open MPI v4.1.4", "self: one process", "nccl: NCCL 2.30.7, mpi: ..."; "" outside */
+const char *td_job_engine(void);
+bool td_job_takes_devices(void); /* tensors on CUDA devices may be posted */
 int td_job_local_rank(void);     /* among those on this machine, as the launcher says; else 0 */
 td_group *td_job_all(void);      /* borrowed: all ranks */
 
@@ -62,16 +65,14 @@ typedef struct td_post {
     const char *label; /* what it is for, as recordings call it; NULL or "": nothing more */
 } td_post;
 
-/* Begin it; *out is a new reference. Tensors must be contiguous, on the CPU, of one dtype, and hold
- * what the counts say; they must stay as they are until the work has arrived. ESHAPE, EDTYPE,
- * EDEVICE, EVALUE, ENOMEM. */
+/* Begin it; *out is a new reference. Tensors must be contiguous, on the CPU, or on one CUDA device
+ * where the job takes those, of one dtype, and hold what the counts say; they must stay as they are
+ * until the work has arrived. On a device it follows what the current stream was given so far.
+ * ESHAPE, EDTYPE, EDEVICE, EVALUE (also what the engine can't do), ENOMEM. */
 td_status td_post_start(td_group *group, const td_post *post, td_work **out) TD_MUST_CHECK;
 
-/* Has it arrived? */
-static inline bool td_work_done(const td_work *work) {
-    return atomic_load_explicit(&work->progress, memory_order_acquire) != TD_PENDING;
-}
-/* Wait until it has. EIO with what broke, EINTR. */
+/* Wait until it has arrived. On a device it is the current stream that waits: what it is given from
+ * now on follows. EIO with what broke, EINTR. */
 td_status td_work_wait(td_work *work) TD_MUST_CHECK;
 
 #endif

@@ -1,15 +1,18 @@
 /* transport.h: what carries tensors between the processes of a job: one struct of functions for
- * each engine (MPI's modules in loaded/, the engine of a single process in single.c).
+ * each engine (MPI's modules in loaded/, NCCL in nccl.c, the engine of a single process in
+ * single.c).
  *
- * A transport knows no tensors: it moves and reduces elements that lie in a row. All its functions
- * are called on one thread (driver.h), none may wait for other processes unless it says so, and
- * what it starts stays valid until `test` says that it is done. Modules are linked to nothing of
- * Tide's: they get what they need by td_transport_host and say what failed in a text.
+ * A transport knows no tensors: it moves and reduces elements that lie in a row, in the memory of
+ * the CPU or, NCCL's, of a device. All its functions are called on one thread (driver.h) unless
+ * they say otherwise, none may wait for other processes unless it says so, and what it starts stays
+ * valid until `test` says that it is done. Modules are linked to nothing of Tide's: they get what
+ * they need by td_transport_host and say what failed in a text.
  */
 #ifndef TD_DISTRIBUTED_TRANSPORT_H
 #define TD_DISTRIBUTED_TRANSPORT_H
 
 #include "engine/core/dtype.h"
+#include "engine/core/queues.h"
 
 /* What processes do together. ORDER COLLECTIVE: the names are those of the Lua functions. */
 #define TD_COLLECTIVE_TABLE(X)                                                                     \
@@ -66,23 +69,35 @@ typedef struct td_transfer {
                          and GATHER, takes in SCATTER and REDUCE_SCATTER */
     const int64_t *send_counts; /* of SCATTER's root and ALL_TO_ALL; REDUCE_SCATTER's shares */
     const int64_t *recv_counts; /* of ALL_GATHER, GATHER's root and ALL_TO_ALL */
+
+    /* Of elements on a device; queues is NULL where they are the CPU's. */
+    const td_queues *queues;
+    td_device device;
+    td_event *ready; /* the transfer follows it */
+    td_event *done;  /* recorded behind the transfer, once it is TD_QUEUED */
 } td_transfer;
 
-/* What a module needs of the engine. */
+struct td_transport;
+
+/* What a transport needs of the engine. */
 typedef struct td_transport_host {
     /* into[k] = into[k] op from[k]; 16-bit floats are reduced in float. */
     void (*reduce)(td_across op, td_dtype dtype, void *into, const void *from, int64_t n);
     const td_dtype_info *dtypes;
+    /* For a transport of a device's elements: the job's other one, which is open, by which ranks
+     * tell each other how to meet. */
+    const struct td_transport *messages;
 } td_transport_host;
 
 /* TD_MOVING is TD_PENDING of a transfer that came on since it was last asked for, and may again at
- * once. */
-typedef enum td_progress { TD_PENDING, TD_MOVING, TD_ARRIVED, TD_BROKEN } td_progress;
+ * once. TD_QUEUED: the device does it in its own time, `done` is recorded behind it. */
+typedef enum td_progress { TD_PENDING, TD_MOVING, TD_QUEUED, TD_ARRIVED, TD_BROKEN } td_progress;
 
 typedef struct td_transport {
     const char *name;             /* "mpi" */
     const char *(*version)(void); /* of the library; static, known once it is open */
-    /* Enter the job; waits for the other processes. False, and why: there is none. */
+    /* Enter the job; waits for the other processes. False, and why: there is none. One of a
+     * device's elements is told rank and size. */
     bool (*open)(const td_transport_host *host, int *rank, int *size, char why[TD_WHY]);
     /* A new group of ranks of the job, of which this process is one. Waits for the others. */
     bool (*group)(int n, const int *ranks, int tag, void **group, char why[TD_WHY]);
@@ -93,6 +108,13 @@ typedef struct td_transport {
     td_progress (*test)(void *token, char why[TD_WHY]);
     /* Leave the job: waits for the other processes, which do the same. */
     void (*close)(void);
+
+    /* ---- of transports of a device's elements (nccl.c); NULL elsewhere ---- */
+    /* Called on the script's thread before a transfer is handed over. False, and why: it can't be
+     * done. */
+    bool (*can)(const td_transfer *t, int rank, char why[TD_WHY]);
+    /* The job was told that a transfer broke: what the device still does for it is called off. */
+    void (*call_off)(void *group);
 
     /* ---- of transports that see all ranks (rehearsal.c); NULL and false elsewhere ---- */
     bool sees_all; /* it ends the job where ranks differ or are gone: there is no control channel */
@@ -107,6 +129,8 @@ typedef struct td_transport {
 /* One process by itself (single.c), and one of those that tide-run --rehearse started
  * (rehearsal.c). */
 extern const td_transport td_transport_single, td_transport_rehearsal;
+/* NCCL, for tensors on CUDA devices (nccl.c). */
+extern const td_transport td_transport_nccl;
 
 extern const char *const td_collective_names[TD_COLLECTIVES];
 extern const char *const td_across_names[TD_ACROSS_OPS];

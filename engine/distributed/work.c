@@ -24,6 +24,10 @@ td_work *td_work_retain(td_work *work) {
 void td_work_release(td_work *work) {
     if (!work || !td_was_last(&work->refs))
         return;
+    if (work->transfer.ready)
+        work->transfer.queues->event_free(work->transfer.ready);
+    if (work->transfer.done)
+        work->transfer.queues->event_free(work->transfer.done);
     td_release(work->send);
     td_release(work->recv);
     td_free(work->counts);

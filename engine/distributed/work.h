@@ -14,13 +14,14 @@ typedef struct td_work td_work;
 
 struct td_work {
     atomic_int refs;
-    _Atomic int progress; /* td_progress; what stands below may be read once it is not pending */
+    _Atomic int progress; /* td_progress; what stands below may be read once it has ended */
     char why[TD_WHY];     /* of TD_BROKEN */
 
     /* for the driver */
     td_work *next;
-    void *group; /* the transport's */
-    void *token; /* set while the transfer is under way */
+    const td_transport *transport; /* that carries it */
+    void *group;                   /* the transport's */
+    void *token;                   /* set while the transfer is under way */
     bool started;
     atomic_bool awaited; /* the script waits for it */
     bool told;           /* and the transport has heard that */
@@ -36,6 +37,12 @@ struct td_work {
     int64_t *counts; /* what the transfer's counts lie in */
     td_tensor *send, *recv;
 };
+
+/* It has arrived, or is broken. */
+static inline bool td_work_has_ended(const td_work *work) {
+    int progress = atomic_load_explicit(&work->progress, memory_order_acquire);
+    return progress == TD_ARRIVED || progress == TD_BROKEN;
+}
 
 /* New, with room for `ncounts` counts; NULL: out of memory. */
 td_work *td_work_new(int ncounts);

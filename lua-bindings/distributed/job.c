@@ -85,7 +85,8 @@ static int close_job(lua_State *L) {
     return 0;
 }
 
-/* _distributed_state(): whether it is open, rank, size, local rank, engine. */
+/* _distributed_state(): whether it is open, rank, size, local rank, engine, whether it takes
+ * tensors on devices. */
 static int job_state(lua_State *L) {
     const td_group *all = td_job_all();
     lua_pushboolean(L, td_job_is_open());
@@ -93,7 +94,8 @@ static int job_state(lua_State *L) {
     lua_pushinteger(L, td_group_size(all));
     lua_pushinteger(L, td_job_local_rank());
     lua_pushstring(L, td_job_engine());
-    return 5;
+    lua_pushboolean(L, td_job_takes_devices());
+    return 6;
 }
 
 /* ---- groups ---- */
@@ -211,7 +213,7 @@ static int post(lua_State *L) {
 static int wait_for(lua_State *L) {
     char name[TD_WORK_NAME + 16];
     td_work **work = luaL_checkudata(L, 1, work_name);
-    if (!td_work_done(*work)) {
+    if (!td_work_has_ended(*work)) {
         snprintf(name, sizeof name, "wait for %s", (*work)->name);
         tide_record_until_return(L, TIDE_EVENT_WAIT, name);
     }
@@ -221,7 +223,7 @@ static int wait_for(lua_State *L) {
 
 static int is_done(lua_State *L) {
     td_work **work = luaL_checkudata(L, 1, work_name);
-    lua_pushboolean(L, td_work_done(*work));
+    lua_pushboolean(L, td_work_has_ended(*work));
     return 1;
 }
 

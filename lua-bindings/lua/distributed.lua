@@ -82,8 +82,13 @@ local function give(work, async)
     return work:wait()
 end
 
+-- Do a tensor's elements go from device to device?
+local function by_device(x) return string.find(x.device, "^cuda") ~= nil and select(6, tide._distributed_state()) end
+distributed._by_device = by_device
+
 -- The elements to send. MPI reads and writes the memory of the CPU: those of a CUDA device go by way of it.
-local function host(x) return string.find(x.device, "^cuda") and x:to("cpu") or x end
+local function host(x) return string.find(x.device, "^cuda") and not by_device(x) and x:to("cpu") or x end
+distributed._host = host
 local function row_of(x) return host(x:detach()):contiguous() end
 
 -- A tensor that elements can be written to in a row, and what brings them back where that is another.
@@ -160,7 +165,10 @@ end
 
 distributed.init = declare("init(*, str? backend=nil, number timeout=1800)",
     "Enter the job that mpirun, srun or tide-run started. backend: 'mpi', or 'self' for this process alone (as if nothing is said: "
-        .. "'mpi' where a launcher started it); 'mpi' is the rehearsal under tide-run --rehearse. timeout: seconds that a collective may wait for others.",
+        .. "'mpi' where a launcher started it); 'mpi' is the rehearsal under tide-run --rehearse. 'nccl': as if nothing is said, and tensors on "
+        .. "CUDA devices go from device to device by NCCL (libnccl.so.2, or what TIDE_NCCL names): the current stream waits for them, not the "
+        .. "script; messages between two ranks have no tags then, and integers no band, bor, bxor. timeout: seconds that a collective may wait "
+        .. "for others.",
     function(backend, timeout)
         if timeout <= 0 then
             fail("init: option timeout: seconds above 0 expected, got %s", tostring(timeout))
@@ -196,7 +204,7 @@ distributed.new_group = declare("new_group(list ranks) -> Group",
 
 -- ---- collectives on tensors ----
 
-distributed.barrier = declare("barrier(*, any group=nil, bool async=false) -> any", "Wait until all ranks are here.",
+distributed.barrier = declare("barrier(*, any group=nil, bool async=false) -> any", "Wait until all ranks are here; work on devices goes on.",
     function(group, async)
         return give(post(take("barrier", group), "barrier", NONE), async)
     end)
@@ -497,7 +505,7 @@ tide._document(distributed.tensor.parallel, "parallel", "tide.distributed.tensor
     .. "parallelize_module, ColwiseParallel, RowwiseParallel.")
 tide._document(distributed.pipelining, "pipelining", "tide.distributed.pipelining", "Networks in stages, on devices or on ranks: "
     .. "PipelineStage, ScheduleGPipe, Schedule1F1B, Pipe.")
-tide._document(distributed, "distributed", "tide.distributed", "Jobs of several processes on MPI: init, collectives, groups, "
+tide._document(distributed, "distributed", "tide.distributed", "Jobs of several processes on MPI and NCCL: init, collectives, groups, "
     .. "DistributedDataParallel, pipelining, tensor.parallel, optim. `tide-run -n 4 script.lua` starts one on this machine.")
 
 return distributed

@@ -3,11 +3,13 @@
  *
  * An item may run when it is the first of its stream and all it comes after is done. What waits
  * draws a manner first: only what it needs, or any stream's turn, or others' work before its own.
+ * While an item waits for another process, the other streams go on.
  */
 #include "runtime.h"
 
 #include <algorithm>
 #include <chrono>
+#include <unistd.h>
 
 namespace td_played {
 
@@ -154,24 +156,45 @@ static stream *needed_for(const ticket_ref &until) {
     die("streams wait for one another for ever");
 }
 
+/* Has what the first item of a stream needs of other processes come? */
+static bool has_come(stream *s) {
+    item &it = s->queue.front();
+    if (!it.come)
+        return true;
+    open_memory(it.devices);
+    bool come = it.come();
+    open_memory(0);
+    return come;
+}
+
 static stream *any_ready(const stream *but) {
     std::vector<stream *> ready;
     for (stream *s : S.streams)
-        if (s != but && !s->queue.empty() && !unmet(s->queue.front()))
+        if (s != but && !s->queue.empty() && !unmet(s->queue.front()) && has_come(s))
             ready.push_back(s);
     return ready.empty() ? nullptr : ready[S.turns.draw((unsigned)ready.size())];
 }
 
 static void drive(held &hold, const ticket_ref &until) {
     enum { NEEDED, ANY, OTHERS_FIRST, MANNERS };
-    unsigned manner = S.turns.draw(MANNERS);
+    unsigned manner = S.turns.draw(MANNERS), naps = 0;
     while (!until->done) {
         stream *own = needed_for(until), *s = own;
         if (manner == ANY)
             s = any_ready(nullptr);
         else if (manner == OTHERS_FIRST && !(s = any_ready(own)))
             s = own;
-        step(hold, s);
+        if (s && !has_come(s))
+            s = any_ready(nullptr);
+        if (s) {
+            step(hold, s);
+            naps = 0;
+        } else { /* for another process, to whom other threads of this one may have to say something
+                  */
+            hold.unlock();
+            usleep(20u << std::min(naps++, 5u));
+            hold.lock();
+        }
     }
 }
 
@@ -204,14 +227,17 @@ cudaError_t wait_for_device(held &hold, int device) {
     return S.devices[device].broken;
 }
 
-static void go_on(held &hold, unsigned steps) {
+/* Has anything been done? */
+static bool go_on(held &hold, unsigned steps) {
+    bool any = false;
     if (S.driving)
-        return;
+        return false;
     S.driving = true;
-    for (stream *s; steps-- && (s = any_ready(nullptr));)
+    for (stream *s; steps-- && (s = any_ready(nullptr)); any = true)
         step(hold, s);
     S.driving = false;
     S.progress.notify_all();
+    return any;
 }
 
 void stir(held &hold) {
@@ -260,12 +286,13 @@ cudaError_t enqueue(held &hold, stream *s, item what) {
     what.done->device = s->device;
     s->last = what.done;
     s->queue.push_back(std::move(what));
-    while (s->queue.size() > QUEUE_MOST && !S.driving)
-        go_on(hold, 64);
+    while (s->queue.size() > QUEUE_MOST && go_on(hold, 64)) {
+    }
     return cudaSuccess;
 }
 
-cudaError_t enqueue_library(cudaStream_t handle, const char *name, std::function<void()> run) {
+cudaError_t enqueue_library(cudaStream_t handle, const char *name, std::function<void()> run,
+                            std::function<bool()> come) {
     ENTER_WHOLE
     stream *s = stream_of(handle);
     if (!s)
@@ -279,6 +306,7 @@ cudaError_t enqueue_library(cudaStream_t handle, const char *name, std::function
     it.kind = work::library;
     it.name = name;
     it.run = std::move(run);
+    it.come = std::move(come);
     if (!s->capturing)
         count_launch(name);
     return answer(enqueue(hold, s, std::move(it)));

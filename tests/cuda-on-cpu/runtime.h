@@ -91,6 +91,8 @@ struct node;
 struct item {
     work kind = work::nothing;
     std::function<void()> run;
+    std::function<bool()>
+        come; /* false as long as it waits for another process; asked in its turn */
     std::shared_ptr<launch_shape> launch;     /* a kernel */
     std::string name;                         /* a library's call */
     std::shared_ptr<std::vector<node>> nodes; /* a graph */
@@ -263,8 +265,10 @@ void set_thread(unsigned k);
 /* Give the block its shared memory. */
 void begin_shared(size_t bytes);
 
-/* A library's call as work on a device: `run` reads and writes device memory. */
-cudaError_t enqueue_library(cudaStream_t handle, const char *name, std::function<void()> run);
+/* A library's call as work on a device: `run` reads and writes device memory, and so may `come`
+ * (none: it waits for nobody), before it. */
+cudaError_t enqueue_library(cudaStream_t handle, const char *name, std::function<void()> run,
+                            std::function<bool()> come = nullptr);
 
 } // namespace td_played
 

@@ -1,18 +1,19 @@
--- ddp.lua: a job that trains by DistributedDataParallel, each rank on its share of a batch, beside the same training on the
+-- ddp.lua [BACKEND DEVICE]: a job that trains by DistributedDataParallel, each rank on its share of a batch, beside the same training on the
 -- whole batch by one process alone.
 local dist, nn, F = tide.distributed, tide.nn, tide.nn.functional
-dist.init { timeout = 30 }
+dist.init { timeout = 30, backend = arg[1] }
 local rank, size = dist.rank(), dist.size()
+local DEVICE <const> = arg[2] or "cpu"
 local SHARE <const> = 4
 
 local function make(seed)
     tide.manual_seed(seed)
-    return nn.Sequential(nn.Linear(12, 40), nn.Tanh(), nn.Linear(40, 30), nn.ReLU(), nn.Linear(30, 3))
+    return nn.Sequential(nn.Linear(12, 40), nn.Tanh(), nn.Linear(40, 30), nn.ReLU(), nn.Linear(30, 3)):to(DEVICE)
 end
 
 tide.manual_seed(7)
 local STEPS <const> = 12
-local xs, ys = tide.randn(STEPS, SHARE * size, 12), tide.randint(1, 3, { STEPS, SHARE * size })
+local xs, ys = tide.randn(STEPS, SHARE * size, 12):to(DEVICE), tide.randint(1, 3, { STEPS, SHARE * size }):to(DEVICE)
 
 local function share(x) return x:narrow(1, rank * SHARE + 1, SHARE) end
 
@@ -92,16 +93,16 @@ close(list((together(sgd, { hook = "bf16" }))), list(reference), 4e-2, "bf16")
 
 -- PowerSGD of gradients that are of rank 1 and multiples of each other is exact; what it leaves out comes later.
 local hook = dist.powersgd { rank = 1, start = 1 }
-local row = tide.zeros(20 * 30)
-local power = { row = row, views = { row:view(20, 30) }, params = { tide.zeros(20, 30) }, index = 1 }
-local outer = tide.linspace(-1, 2, 20):view(20, 1):matmul(tide.linspace(1, 3, 30):view(1, 30))
+local row = tide.zeros(20 * 30, { device = DEVICE })
+local power = { row = row, views = { row:view(20, 30) }, params = { tide.zeros(20, 30, { device = DEVICE }) }, index = 1 }
+local outer = tide.linspace(-1, 2, 20):view(20, 1):matmul(tide.linspace(1, 3, 30):view(1, 30)):to(DEVICE)
 for _ = 1, 3 do
     row:copy_((outer * (rank + 1)):flatten())
     hook(power)()
     close({ row:view(20, 30) }, { outer * (size + 1) / 2 }, 1e-4, "powersgd")
     row:zero_()
 end
-local total, sum = tide.randn(20, 30, { generator = tide.Generator(5) }), tide.zeros(20, 30)
+local total, sum = tide.randn(20, 30, { generator = tide.Generator(5) }):to(DEVICE), tide.zeros(20, 30, { device = DEVICE })
 hook = dist.powersgd { rank = 2, start = 0 }
 for _ = 1, 150 do
     row:copy_(total:flatten())
@@ -113,12 +114,12 @@ local _, powered = together(sgd, { hook = dist.powersgd { start = 2 } })
 assert(powered[STEPS] < powered[1], "powersgd trains")
 
 -- The largest elements alone: all of them are the mean; of a tenth what is left out comes later.
-local mean, scale = tide.linspace(-1, 1, 600), (size + 1) / 2
+local mean, scale = tide.linspace(-1, 1, 600):to(DEVICE), (size + 1) / 2
 hook = dist.topk { ratio = 1 }
 row:copy_(mean * (rank + 1))
 hook(power)()
 close({ row }, { mean * scale }, 1e-6, "topk of all")
-hook, sum = dist.topk { ratio = 0.1, start = 1 }, tide.zeros(600)
+hook, sum = dist.topk { ratio = 0.1, start = 1 }, tide.zeros(600, { device = DEVICE })
 for k = 1, 200 do
     row:copy_(mean * (rank + 1))
     hook(power)()
@@ -174,7 +175,7 @@ assert(#ddp.order == 6 and ddp.rebuilt, "buckets follow the first backward")
 -- Unused parameters are named, or left out.
 local Two = nn.class "Two"
 function Two:init()
-    self.used, self.never = nn.Linear(12, 3), nn.Linear(12, 3)
+    self.used, self.never = nn.Linear(12, 3):to(DEVICE), nn.Linear(12, 3):to(DEVICE)
 end
 function Two:forward(x) return self.used(x) end
 local two = dist.DistributedDataParallel(Two())
@@ -208,7 +209,7 @@ for step = 1, 2 do
 end
 whole = F.cross_entropy(two.module(xs[2]), ys[2])
 expected = tide.autograd.grad(whole, { two.module.used.weight })[1]
-close({ two.module.used.weight.grad, two.module.never.weight.grad }, { expected, tide.zeros(3, 12) }, 1e-6, "deterministic")
+close({ two.module.used.weight.grad, two.module.never.weight.grad }, { expected, tide.zeros(3, 12, { device = DEVICE }) }, 1e-6, "deterministic")
 refused("training belongs into a loop over ddp:micro_batches()", two, xs[1])
 refused("no_sync: not with option deterministic", two.no_sync, two)
 refused("join: not with option deterministic", two.join, two, print)
@@ -228,7 +229,7 @@ if size == 1 then
 end
 
 -- Buffers are rank 0's before each forward.
-local norm = dist.DistributedDataParallel(nn.Sequential(nn.Linear(12, 3), nn.BatchNorm1d(3)))
+local norm = dist.DistributedDataParallel(nn.Sequential(nn.Linear(12, 3), nn.BatchNorm1d(3)):to(DEVICE))
 for k = 1, 3 do
     norm(share(xs[k])):sum():backward()
 end

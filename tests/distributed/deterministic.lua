@@ -1,11 +1,12 @@
--- deterministic.lua FIRST LAST [CHECKPOINT]: trains digits and a residual block, with dropout and running statistics, for epochs FIRST to
+-- deterministic.lua FIRST LAST [CHECKPOINT [BACKEND DEVICE]]: trains digits and a residual block, with dropout and running statistics, for epochs FIRST to
 -- LAST in deterministic mode; begins with the checkpoint unless FIRST is 1, and leaves one. Rank 0 prints the bits of all that came of it.
 local dist, nn, F = tide.distributed, tide.nn, tide.nn.functional
 local FIRST <const>, LAST <const>, CHECKPOINT <const> = tonumber(arg[1]), tonumber(arg[2]), arg[3]
 local MICRO_BATCHES <const>, SIZE <const> = 6, 4
 package.path = string.match(arg[0], "^(.*/)tests/") .. "notebooks/?.lua;" .. package.path
 local digits = require "data.digits" { seed = 0 }
-dist.init { timeout = 60 }
+dist.init { timeout = 60, backend = arg[4] }
+local DEVICE <const> = arg[5] or "cpu"
 tide.use_deterministic_algorithms(true)
 
 local Block = nn.class "Block"
@@ -34,7 +35,7 @@ local function digest(x)
 end
 
 local function train(name)
-    local net = nets[name]
+    local net = nets[name]:to(DEVICE)
     local ddp = dist.DistributedDataParallel(net, { deterministic = MICRO_BATCHES, bucket_cap_mb = 0.005, first_bucket_mb = 0.0005 })
     local opt = tide.optim.SGD(net:parameters(), { lr = 0.05, momentum = 0.9 })
     if FIRST > 1 then
@@ -54,7 +55,7 @@ local function train(name)
             local own = {}
             for _ in ddp:micro_batches(10 * epoch + step) do
                 local x, y = batches()
-                local loss = F.cross_entropy(ddp(x), y)
+                local loss = F.cross_entropy(ddp(x:to(DEVICE)), y:to(DEVICE))
                 loss:backward()
                 own[#own + 1] = loss:item()
             end

@@ -1,7 +1,7 @@
--- devices.lua: a job whose ranks have two CUDA devices each: DistributedDataParallel of a network whose halves are on both,
+-- devices.lua [BACKEND]: a job whose ranks have two CUDA devices each: DistributedDataParallel of a network whose halves are on both,
 -- collectives of a device's tensors, states shared out.
 local dist, nn, F = tide.distributed, tide.nn, tide.nn.functional
-dist.init { timeout = 30 }
+dist.init { timeout = 30, backend = arg[1] }
 local rank, size = dist.rank(), dist.size()
 
 local Halves = nn.class "Halves"

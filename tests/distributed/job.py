@@ -11,6 +11,14 @@ MPIS = [mpi for mpi in ("openmpi", "mpich")
         if shutil.which(f"mpirun.{mpi}") and os.path.exists(os.path.join(BUILD, f"libtide_mpi_{mpi}.so"))]
 
 
+PLAYED = os.path.join(BUILD, "tide_cuda_played.so")  # a CUDA device that the CPU plays, with an NCCL
+
+
+def on_played_devices(folder):
+    """What a job needs for them; NCCL's ranks meet in a folder."""
+    return {"TIDE_CUDA_MODULE": PLAYED, "TIDE_NCCL": PLAYED, "TIDE_PLAYED_NCCL": folder}
+
+
 def need_mpi():
     if not MPIS:
         print("skipped: no MPI (libopenmpi-dev openmpi-bin, or libmpich-dev mpich, when Tide is configured)")

@@ -1,8 +1,9 @@
--- shared_out.lua: a job that shares out optimizer states (ZeRO), the weights of Linears (tensor parallel) and the stages of a
+-- shared_out.lua [BACKEND DEVICE]: a job that shares out optimizer states (ZeRO), the weights of Linears (tensor parallel) and the stages of a
 -- network (pipelines), beside one process that has all of them.
 local dist, nn, F = tide.distributed, tide.nn, tide.nn.functional
-dist.init { timeout = 30 }
+dist.init { timeout = 30, backend = arg[1] }
 local rank, size = dist.rank(), dist.size()
+local DEVICE <const> = arg[2] or "cpu"
 
 local function close(a, b, tolerance, what)
     assert(tostring(a.shape) == tostring(b.shape), what .. ": shapes")
@@ -21,13 +22,13 @@ end
 
 local function net_of(seed)
     tide.manual_seed(seed)
-    return nn.Sequential(nn.Linear(6, 11), nn.Tanh(), nn.Linear(11, 7), nn.Tanh(), nn.Linear(7, 3))
+    return nn.Sequential(nn.Linear(6, 11), nn.Tanh(), nn.Linear(11, 7), nn.Tanh(), nn.Linear(7, 3)):to(DEVICE)
 end
 
 local function train(net, opt, first, last)
     for k = first, last do
         tide.manual_seed(k)
-        local x, y = tide.randn(8, 6), tide.randint(1, 3, { 8 })
+        local x, y = tide.randn(8, 6):to(DEVICE), tide.randint(1, 3, { 8 }):to(DEVICE)
         opt:zero_grad()
         F.cross_entropy(net(x), y):backward()
         opt:step()
@@ -87,7 +88,7 @@ local parallel = dist.tensor.parallel
 
 local function pair(seed)
     tide.manual_seed(seed)
-    return nn.Sequential(nn.Linear(5, 12), nn.GELU(), nn.Linear(12, 4))
+    return nn.Sequential(nn.Linear(5, 12), nn.GELU(), nn.Linear(12, 4)):to(DEVICE)
 end
 
 for _, plan in ipairs {
@@ -100,7 +101,7 @@ for _, plan in ipairs {
         dist.broadcast(p:detach(), 0)
     end
     assert(parallel.parallelize_module(split, plan) == split)
-    local x = tide.randn(7, 5, { requires_grad = true, generator = tide.Generator(4) })
+    local x = tide.randn(7, 5, { generator = tide.Generator(4) }):to(DEVICE):requires_grad_()
     local x2 = x:detach():requires_grad_()
     local a, b = whole(x), split(x2)
     close(a, b, 1e-5, "split Linears")
@@ -141,7 +142,7 @@ local WIDTH <const>, MICRO <const> = 6, 5
 
 local function layer(s)
     tide.manual_seed(100 + s)
-    return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh())
+    return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()):to(DEVICE)
 end
 
 local function mse(y, target) return F.mse_loss(y, target) end
@@ -156,7 +157,8 @@ for _, name in ipairs { "ScheduleGPipe", "Schedule1F1B" } do
     end
     for step = 1, 3 do
         tide.manual_seed(step)
-        local x, target = tide.randn(step == 2 and 14 or 10, WIDTH), tide.randn(step == 2 and 14 or 10, WIDTH) -- 14: the last has fewer rows
+        local rows = step == 2 and 14 or 10 -- 14: the last has fewer rows
+        local x, target = tide.randn(rows, WIDTH):to(DEVICE), tide.randn(rows, WIDTH):to(DEVICE)
         local losses, y = {}, nil
         if rank == 0 then
             y = schedule:step(x, { target = target, losses = losses })
@@ -200,13 +202,13 @@ end
 -- Several tensors between stages, of which one has no gradient, and a result that nobody uses.
 local Two = nn.class "Two"
 function Two:init() self.layer = nn.Linear(WIDTH, WIDTH) end
-function Two:forward(x, count, _) return self.layer(x), (count or tide.zeros(x:size(1), { dtype = tide.int64 })) + 1, x * 2 end
+function Two:forward(x, count, _) return self.layer(x), (count or tide.zeros(x:size(1), { dtype = tide.int64, device = x.device })) + 1, x * 2 end
 tide.manual_seed(7)
-local two = Two()
+local two = Two():to(DEVICE)
 local schedule = pipelining.Schedule1F1B(pipelining.PipelineStage(two, rank + 1, size), 2, { loss_fn = function(y) return y:pow(2):mean() end })
 local y, count
 if rank == 0 then
-    y, count = schedule:step(tide.ones(4, WIDTH))
+    y, count = schedule:step(tide.ones(4, WIDTH, { device = DEVICE }))
 else
     y, count = schedule:step()
 end
@@ -232,7 +234,7 @@ if size == 4 then
     local ddp = dist.DistributedDataParallel(mine, { process_group = peers })
     local grid = pipelining.Schedule1F1B(pipelining.PipelineStage(ddp, rank % 2 + 1, 2, { group = pipe }), 2, { loss_fn = mse })
     tide.manual_seed(9)
-    local x, target = tide.randn(8, WIDTH), tide.randn(8, WIDTH)
+    local x, target = tide.randn(8, WIDTH):to(DEVICE), tide.randn(8, WIDTH):to(DEVICE)
     local share = rank // 2
     for _ = 1, 2 do
         mine:zero_grad()

@@ -28,10 +28,10 @@ FAULTS = [
 ]
 
 
-def meet(mpi, fault, enter=(), environment=None):
-    """The job, and what its flight records hold: {rank: events}."""
+def meet(mpi, fault, *arguments, timeout=TIMEOUT, enter=(), environment=None):
+    """The job, and what its flight records hold: {rank: events}. arguments: of the script, behind the timeout."""
     with tempfile.TemporaryDirectory() as folder:
-        done, flights = job.run(mpi, 3, "faults.lua", fault, TIMEOUT, enter=enter,
+        done, flights = job.run(mpi, 3, "faults.lua", fault, timeout, *arguments, enter=enter,
                                 environment={**(environment or {}), "TIDE_FLIGHT": folder}), {}
         for name in os.listdir(folder):
             if not re.fullmatch(r"tide-flight-rank\d\.json", name):
@@ -41,7 +41,7 @@ def meet(mpi, fault, enter=(), environment=None):
     return done, flights
 
 
-class Faults(unittest.TestCase):
+class Ends(unittest.TestCase):
     def check(self, done, flights, reason, left):
         self.assertEqual(done.code, 113, done.text)
         self.assertLess(done.seconds, TIMEOUT + 40, done.text)
@@ -52,6 +52,8 @@ class Faults(unittest.TestCase):
             self.assertEqual(flights[rank][0]["name"], "all_reduce #1")
             self.assertEqual(flights[rank][0]["pid"], rank)
 
+
+class Faults(Ends):
     def test_all_others_end_with_the_true_reason(self):
         # The jobs mostly wait: for their timeout, and for each other's last words.
         with concurrent.futures.ThreadPoolExecutor(3) as pool:

@@ -23,12 +23,11 @@ class SharedOut(unittest.TestCase):
                         self.assertIn(f"rank {rank}: ok", done.text)
 
     def test_several_devices_a_rank(self):
-        module = os.path.join(job.BUILD, "tide_cuda_played.so")
-        if not os.path.exists(module):
+        if not os.path.exists(job.PLAYED):
             self.skipTest("no device that the CPU plays in this build")
         for mpi in job.MPIS:
             with self.subTest(mpi=mpi):
-                done = job.run(mpi, 2, "devices.lua", environment={"TIDE_CUDA_MODULE": module})
+                done = job.run(mpi, 2, "devices.lua", environment={"TIDE_CUDA_MODULE": job.PLAYED})
                 self.assertEqual(done.code, 0, done.text)
                 self.assertEqual(done.text.count(": ok"), 2, done.text)
 

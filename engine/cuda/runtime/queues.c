@@ -53,6 +53,25 @@ static td_status stream_query(td_stream stream, bool *idle) {
     return answer == cudaErrorNotReady ? TD_OK : td_cuda_status(answer, "asking for a stream");
 }
 
+static td_status stream_handle(td_stream stream, void **out) {
+    cudaStream_t s = NULL;
+    td_status status = td_cuda_enter(stream, &s);
+    *out = s;
+    return status;
+}
+
+static td_status stream_use(td_stream stream, const td_tensor *x) {
+    cudaStream_t unused;
+    td_status status = td_cuda_enter(stream, &unused);
+    if (status == TD_OK && td_cuda_is_recording(stream))
+        return td_fail(TD_EVALUE, "what other processes take part in can't be recorded in a graph");
+    if (status == TD_OK)
+        status = td_cuda_use_memory(stream, x->data);
+    if (status == TD_OK)
+        td_cuda_use(stream, x);
+    return status;
+}
+
 /* ---- events ---- */
 
 struct td_event {
@@ -222,6 +241,8 @@ const td_queues td_cuda_queues = {
     .stream_new = td_cuda_stream_new,
     .stream_free = td_cuda_stream_free,
     .stream_query = stream_query,
+    .stream_handle = stream_handle,
+    .stream_use = stream_use,
     .event_new = event_new,
     .event_free = event_free,
     .event_record = event_record,

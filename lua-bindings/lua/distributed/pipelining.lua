@@ -21,7 +21,7 @@ local function header_of(list)
     for _, x in ipairs(list) do
         for code, name in ipairs(DTYPES) do
             if x.dtype == tide[name] then
-                table.move({ code, x.requires_grad and 1 or 0, x:dim() }, 1, 3, #numbers + 1, numbers)
+                table.move({ code, x.requires_grad and 1 or 0, distributed._by_device(x) and 1 or 0, x:dim() }, 1, 4, #numbers + 1, numbers)
             end
         end
         table.move(x:size(), 1, x:dim(), #numbers + 1, numbers)
@@ -35,7 +35,8 @@ local function header_of(list)
     return tide.tensor(numbers, { dtype = tide.int64 })
 end
 
--- A link to or from another rank. What is sent is kept until it has arrived. known: the receiver knows shapes and dtypes.
+-- A link to or from another rank. What is sent is kept until it has arrived. known: the receiver knows shapes and dtypes. device: this
+-- rank's stage's, where what went from device to device arrives. A gradient takes the way of what it is the gradient of.
 local Remote = {}
 Remote.__index = Remote
 
@@ -60,16 +61,20 @@ function Remote:take(like)
     local list = {}
     if like then
         for k, x in ipairs(like) do
-            list[k] = receive(tide.empty(x:size(), { dtype = x.dtype }))
+            list[k] = receive(tide.empty(x:size(), { dtype = x.dtype, device = distributed._by_device(x) and x.device or "cpu" }))
         end
         return list
     end
     local numbers, at = receive(tide.empty(HEADER, { dtype = tide.int64 })):tolist(), 1
     for k = 1, numbers[1] do
-        local code, needs, ndim = numbers[at + 1], numbers[at + 2], numbers[at + 3]
-        local shape = table.move(numbers, at + 4, at + 3 + ndim, 1, {})
-        list[k] = receive(tide.empty(shape, { dtype = tide[DTYPES[code]] })):requires_grad_(needs == 1)
-        at = at + 3 + ndim
+        local code, needs, by_device, ndim = table.unpack(numbers, at + 1, at + 4)
+        local shape = table.move(numbers, at + 5, at + 4 + ndim, 1, {})
+        if by_device == 1 and not string.find(self.device, "^cuda") then
+            fail("pipeline: %s come from a CUDA device by NCCL, this rank's stage is on %s", self.label, self.device)
+        end
+        list[k] = receive(tide.empty(shape, { dtype = tide[DTYPES[code]], device = by_device == 1 and self.device or "cpu" }))
+            :requires_grad_(needs == 1)
+        at = at + 4 + ndim
     end
     return list
 end
@@ -133,13 +138,14 @@ local actions = {}
 
 function actions.F(run, stage, m)
     local given = stage.index == 1 and run.inputs[m] or run.forward[stage.index]:take()
-    local inputs = {}
+    local inputs, from = {}, {}
     for k, x in ipairs(given) do
+        from[k] = x.device
         inputs[k] = stage.index == 1 and x:to(stage.device) or x:detach():to(stage.device):requires_grad_(x.requires_grad and run.train)
     end
     local outputs = table.pack(in_turn(stage, m == run.n, stage.submodule, table.unpack(inputs)))
     check_outputs(stage, outputs)
-    run.live[stage.index][m] = run.train and { inputs = inputs, outputs = outputs } or nil
+    run.live[stage.index][m] = run.train and { inputs = inputs, from = from, outputs = outputs } or nil
     if stage.index < stage.count then
         run.forward[stage.index + 1]:put(outputs)
     else
@@ -183,8 +189,10 @@ function actions.B(run, stage, m)
     end
     if stage.index > 1 then
         local gradients = {}
-        for k, x in ipairs(wanting(kept.inputs)) do
-            gradients[k] = x.grad or tide.zeros_like(x)
+        for k, x in ipairs(kept.inputs) do
+            if x.requires_grad then
+                gradients[#gradients + 1] = (x.grad or tide.zeros_like(x)):to(kept.from[k])
+            end
         end
         run.backward[stage.index - 1]:put(gradients)
     end
@@ -256,7 +264,8 @@ local function link(run, stages)
     run.forward, run.backward = {}, {}
     local function remotes(s, peer)
         local group = stages[1].group
-        run.forward[s] = setmetatable({ peer = peer, group = group, works = {}, label = "activations into stage " .. s }, Remote)
+        run.forward[s] = setmetatable({ peer = peer, group = group, works = {}, label = "activations into stage " .. s,
+            device = stages[1].device }, Remote)
         run.backward[s - 1] = setmetatable({ peer = peer, group = group, works = {}, known = true, label = "gradients into stage " .. s - 1 },
             Remote)
     end

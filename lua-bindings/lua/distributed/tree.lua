@@ -79,10 +79,10 @@ local function scatter(self, nodes, row)
         send[r + 1], receive[r + 1] = #nodes * (to - from), #self.plans[r + 1] * (behind - first)
         total = total + receive[r + 1]
     end
-    local theirs = tide.empty(total, { dtype = row.dtype })
-    local mine = #nodes == 1 and nodes[1].row or tide.cat(rows)
+    local mine = tide.distributed._host(#nodes == 1 and nodes[1].row or tide.cat(rows))
+    local theirs = tide.empty(total, { dtype = row.dtype, device = mine.device })
     return tide.distributed._post(self.group, "all_to_all", { send_counts = send, recv_counts = receive }, mine, theirs,
-        function() return theirs end)
+        function() return theirs:to(row.device) end)
 end
 
 -- The mean of this rank's share of the elements, of all ranks' nodes of them.
@@ -104,7 +104,9 @@ local function gather(self, part, row)
         local from, to = tree.share(row:numel(), self.size, r)
         counts[r + 1] = to - from
     end
-    return tide.distributed._post(self.group, "all_gather", { recv_counts = counts }, part, row)
+    local mine, whole = tide.distributed._host(part), tide.distributed._host(row)
+    return tide.distributed._post(self.group, "all_gather", { recv_counts = counts }, mine, whole,
+        function() return row:data_ptr() ~= whole:data_ptr() and row:copy_(whole) or row end)
 end
 
 --- add(key, row): the row of the present micro-batch. Rows of one key belong together; all ranks add the last micro-batch's in the

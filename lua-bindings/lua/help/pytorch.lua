@@ -195,7 +195,7 @@ local ABSENT = {
         *traceable* *opaque* CuspyConfig]] },
     { "what there is of quantization is tide.quantize_per_tensor, quantize_per_channel, x:dequantize() and tide.quantization: observers, QConfigMapping, quantize_dynamic, fuse_modules, prepare, prepare_qat, convert, plan; layers are tide.nn.quantized's and tide.nn.qat's", [[*quant* quint* qint* QInt* QUInt* q_* qscheme per_tensor* per_channel* nn.qat nn.intrinsic int_repr fbgemm_* QuantStub *FakeQuant*
         dequantize *qat* *Observer* *observer* *QConfig* quantization.* nn.quantizable ao fake_quantize* fused_moving_avg* choose_qparams*]] },
-    { "tide.distributed has jobs of several processes on MPI, and of PyTorch's names what it needs; a device's tensors go by x:to(device)", [[distributed.* nn.parallel nn.parallel.* DataParallel RRefType multiprocessing multiprocessing.* cuda.comm cuda.comm.* cuda.nccl nccl monitor
+    { "tide.distributed has jobs of several processes on MPI and NCCL, and of PyTorch's names what it needs; a device's tensors go by x:to(device)", [[distributed.* nn.parallel nn.parallel.* DataParallel RRefType multiprocessing multiprocessing.* cuda.comm cuda.comm.* cuda.nccl nccl monitor
         prepare_multiprocessing_environment AwaitType *Rank* ipc_collect]] },
     { "that device is not one of Tide's: \"cpu\" and \"cuda\" are", [[mps mps.* xpu xpu.* mtia mtia.* Tensor.ipu Tensor.xpu Tensor.mtia nn.Module.ipu nn.Module.xpu nn.Module.mtia *is_xpu is_*mtia is_mps is_ipu is_xla is_maia is_vulkan* *vulkan*
         backends.mps* backends.mha miopen* cudnn_* mkldnn_* *_ipu_* *_xla_* *privateuse1* backends.miopen backends.nnpack backends.kleidiai backends.quantized backends.cusparselt backends.python_native accelerator.* backend_registration

@@ -8,6 +8,7 @@
  *   TIDE_PLAYED_DEVICES  devices (2)
  *   TIDE_PLAYED_DRIVER   the driver's version (13000); a lower one is too old
  *   TIDE_PLAYED_NVRTC    `fail`: no program compiles
+ *   TIDE_PLAYED_NCCL, TIDE_PLAYED_NCCL_FAIL: nccl.cpp
  *
  * Work is late: what is queued waits until something that must waits for it (a synchronisation, a
  * download to pageable memory, cudaFree), and then streams advance in turns drawn from the seed, as
