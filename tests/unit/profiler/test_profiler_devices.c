@@ -188,11 +188,11 @@ TEST(recordings_at_once_take_what_their_own_threads_asked_for) {
     tide_recorder *recorder = begin();
     REQUIRE(recorder != NULL);
     CHECK_INT(train(), TD_OK);
-    uint64_t from = source_now();
+    const uint64_t from = source_now(), late = from + 3600000000000u; /* an hour: ends are clipped */
     pass(20000);
-    tell("mine", 0, from, source_now() + 100000000u); /* so that it lies in the other's time too */
-    tell("nobody's", 1, from, source_now() + 100000000u)->thread = 0;
-    tell("theirs", 2, from, source_now() + 100000000u)->thread = 1;
+    tell("mine", 0, from, late); /* so that it lies in the other's time too */
+    tell("nobody's", 1, from, late)->thread = 0;
+    tell("theirs", 2, from, late)->thread = 1;
     REQUIRE(pthread_create(&thread, NULL, record_elsewhere, NULL) == 0);
     pthread_join(thread, NULL);
     CHECK_INT(told.begun, 1);
