@@ -30,7 +30,12 @@ static void fill(void *to, int64_t n, const uint8_t *ends) {
 static bool usable(void) {
     return true;
 }
-static const td_amx_kernels by_played = {usable, amx_configure, amx_tile, amx_release};
+/* Tiles of more rows than x has would read behind it. */
+static void checked_tile(const td_byte_tile *t) {
+    CHECK_INT(played.rows[0] + played.rows[2], t->rows);
+    amx_tile(t);
+}
+static const td_amx_kernels by_played = {usable, amx_configure, checked_tile, amx_release};
 
 /* ---- byte tiles ---- */
 
@@ -235,13 +240,13 @@ static td_tensor *convolve(const layer *l, const td_amx_kernels *amx, td_tensor 
     return y;
 }
 
-/* Images of 20 x 20. */
+/* Images of 21 x 21, whose places fill no whole number of tiles. */
 static void check_conv(int64_t channels, int64_t out, int64_t groups, int64_t kernel,
                        int64_t stride, int64_t padding) {
     int64_t before = atomic_load(&played_products);
-    int64_t side = (20 + 2 * padding - kernel) / stride + 1;
+    int64_t side = (21 + 2 * padding - kernel) / stride + 1;
     layer l = make_layer(out, channels / groups * kernel * kernel, 4,
-                         (int64_t[]){2, channels, 20, 20}, false);
+                         (int64_t[]){2, channels, 21, 21}, false);
     l.groups = groups;
     td_tensor *residual = make(TD_U8, 4, (int64_t[]){2, out, side, side});
     td_tensor *plain = convolve(&l, NULL, residual, kernel, stride, padding);
