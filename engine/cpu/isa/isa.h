@@ -64,5 +64,8 @@ uint16_t td_cpu_quick(void);
 bool td_cpu_pairs_bfloats(void);
 /* Does the machine multiply bytes by fours (AVX512_VNNI)? */
 bool td_cpu_has_vnni(void);
+/* May this process multiply bytes by tiles (AMX-INT8)? The first call asks the system, which from
+ * then on gives all threads more room for signals' frames. */
+bool td_cpu_has_amx_bytes(void);
 
 #endif

@@ -188,8 +188,9 @@ static td_status run_products(conv_job *j, int threads) {
     const int64_t packs = td_qpack_count(j->plan->packed);
     j->direct = is_direct(j->g);
     j->step = head->groups * TD_QPACK_FOUR + (j->direct ? 0 : CHUNK);
-    int64_t tiles = at_most(BLOCK_BYTES, MOST_ROWS * j->step) / (j->step * TD_TILE_ROWS);
-    j->block = (tiles > 1 ? tiles : 1) * TD_TILE_ROWS;
+    int64_t high = j->product.tile_rows;
+    int64_t tiles = at_most(BLOCK_BYTES, MOST_ROWS * j->step) / (j->step * high);
+    j->block = (tiles > 1 ? tiles : 1) * high;
     j->room = j->direct ? 0 : j->block * j->step;
     int64_t blocks = parts_of(j->rows, j->block) * packs;
     int64_t most = parts_of(head->panels, TD_TILE_PANELS);
@@ -382,7 +383,8 @@ td_status td_byte_packs_conv(const td_quantized_conv_plan *plan) {
                   .channels = g->c / g->groups,
                   .rows = g->n * td_conv_places(g->out)};
     int threads = td_threads_at_most();
-    td_status status = td_byte_product_open(&j.product, &plan->to, TD_U8, plan->packed, plan->bias);
+    td_status status =
+        td_byte_product_open(&j.product, &plan->to, TD_U8, plan->packed, plan->bias, j.rows);
     if (status == TD_OK)
         status = head->depthwise ? run_depthwise(&j, threads) : run_products(&j, threads);
     td_free(j.scratch);

@@ -10,6 +10,10 @@
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
 #include <immintrin.h>
 #endif
+#if defined(TD_ISA_avx512)
+#include "engine/cpu/isa/isa.h"
+#include "engine/cpu/quantized/amx_loops.h"
+#endif
 
 enum { COLUMNS = 16, FOUR = 4, PANEL_GROUP = COLUMNS * FOUR }; /* bytes of a group of a panel */
 
@@ -118,8 +122,12 @@ static void tile_by_fours(const td_byte_tile *t) {
     fns[t->rows - 1][t->panels - 1](t);
 }
 #define TILE_BY_FOURS tile_by_fours
+
+static const td_amx_kernels amx = {td_cpu_has_amx_bytes, amx_configure, amx_tile, amx_release};
+#define BY_AMX &amx
 #else
 #define TILE_BY_FOURS NULL
+#define BY_AMX        NULL
 #endif
 
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
@@ -512,6 +520,7 @@ const td_quantized_kernels TD_ISA_SYMBOL(td_quantized_kernels) = {
     .quantize = {[TD_U8] = quantize_u8, [TD_I8] = quantize_i8, [TD_I32] = quantize_i32},
     .tile = tile,
     .tile_vnni = TILE_BY_FOURS,
+    .amx = BY_AMX,
     .ordered = ORDERED,
     .rescale = {[TD_F32] = rescale_f32, [TD_U8] = rescale_u8, [TD_I8] = rescale_i8},
     .sum_bytes = sum_bytes,

@@ -22,7 +22,7 @@ typedef void (*td_quantize_fn)(const td_quantize_line *line);
 typedef struct td_byte_tile {
     const uint8_t *x;
     int64_t step;
-    int rows, panels; /* at most tile_rows and tile_panels */
+    int rows, panels; /* at most TD_TILE_ROWS, TD_AMX_TILE_ROWS where AMX's; TD_TILE_PANELS */
     const int8_t *weights;
     const uint16_t *order;
     const int32_t *safe;
@@ -79,11 +79,24 @@ typedef struct td_rescale_tile {
 typedef void (*td_rescale_fn)(const td_rescale_tile *tile);
 
 enum { TD_TILE_ROWS = 6, TD_TILE_PANELS = 4 };
+enum { TD_AMX_TILE_ROWS = 32, TD_AMX_GROUPS = 16 };
+
+/* Byte tiles by AMX, of packs whose groups lie in order. A thread configures its tiles for so many
+ * rows, 1 to TD_AMX_TILE_ROWS, and may then make byte tiles of as many rows and TD_AMX_GROUPS
+ * groups at least; it releases them before it does other work: while they are there, they are saved
+ * whenever the system changes threads, and the core may not rest deeply. */
+typedef struct td_amx_kernels {
+    bool (*usable)(void); /* by this process, which may have to ask */
+    void (*configure)(int rows);
+    td_byte_tile_fn tile;
+    void (*release)(void);
+} td_amx_kernels;
 
 typedef struct td_quantized_kernels {
     td_quantize_fn quantize[TD_DTYPE_COUNT]; /* by the dtype of out; NULL: not for this one */
     td_byte_tile_fn tile;
     td_byte_tile_fn tile_vnni; /* NULL: not in this set; takes AVX512_VNNI */
+    const td_amx_kernels *amx; /* NULL: not in this set */
     bool ordered;              /* `tile` reads groups in the panels' order, safe ones first */
     td_rescale_fn rescale[TD_DTYPE_COUNT]; /* to float32, uint8, int8 */
     int32_t (*sum_bytes)(const uint8_t *x, int64_t n);

@@ -4,6 +4,7 @@
 
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/limits.h"
 
 #include <string.h>
 
@@ -14,6 +15,54 @@ static int64_t parts_of(int64_t n, int64_t size) {
     return (n + size - 1) / size;
 }
 
+/* ---- the choice of a loop ---- */
+
+static int32_t saturate(int32_t v) {
+    return v > INT16_MAX ? INT16_MAX : v < INT16_MIN ? INT16_MIN : v;
+}
+
+/* A tile as fbgemm's AVX2 kernels have it: neighbours along the depth are summed in pairs that
+ * saturate in 16 bits, and these in 32. One column after the other: it is for comparisons. */
+static void multiply_saturating(const td_byte_tile *t) {
+    const int64_t width = (int64_t)t->panels * TD_QPACK_COLUMNS;
+    memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * width));
+    for (int64_t g = 0; g < t->groups * t->panels; g++) {
+        const int8_t *w = t->weights + g * TD_QPACK_COLUMNS * TD_QPACK_FOUR;
+        for (int r = 0; r < t->rows; r++) {
+            const uint8_t *x = t->x + r * t->step + t->order[g] * TD_QPACK_FOUR;
+            int32_t *sums = t->sums + r * width + g / t->groups * TD_QPACK_COLUMNS;
+            for (int64_t c = 0; c < TD_QPACK_COLUMNS; c++) {
+                const int8_t *b = w + c * TD_QPACK_FOUR;
+                sums[c] +=
+                    saturate(x[0] * b[0] + x[1] * b[1]) + saturate(x[2] * b[2] + x[3] * b[3]);
+            }
+        }
+    }
+}
+
+/* AMX is for products that are worth its configuration, and that fill its tiles. */
+static bool is_for_amx(const td_qpack *head, int64_t rows) {
+    const td_amx_kernels *amx = td_cpu->quantized->amx;
+    return amx && !head->ordered && head->groups >= TD_AMX_GROUPS &&
+           rows >= TD_LIMIT(QUANTIZED_AMX_ROWS) &&
+           rows * head->columns * head->depth >= TD_LIMIT(QUANTIZED_AMX) && amx->usable();
+}
+
+/* The loop for byte tiles of these weights on this processor. */
+static void choose_tile(td_byte_product *product, const td_qpack *head, int64_t rows) {
+    const td_quantized_kernels *k = td_cpu->quantized;
+    product->tile_rows = TD_TILE_ROWS;
+    if (head->saturates) {
+        product->tile = multiply_saturating;
+    } else if (is_for_amx(head, rows)) {
+        product->amx = k->amx;
+        product->tile = k->amx->tile;
+        product->tile_rows = TD_AMX_TILE_ROWS;
+    } else {
+        product->tile = k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile;
+    }
+}
+
 /* ---- what becomes of sums ---- */
 
 td_qpack_parts td_byte_pack(const td_tensor *packed, int64_t index) {
@@ -22,11 +71,13 @@ td_qpack_parts td_byte_pack(const td_tensor *packed, int64_t index) {
 }
 
 td_status td_byte_product_open(td_byte_product *product, const td_requantization *to,
-                               td_dtype dtype, const td_tensor *packed, const td_tensor *bias) {
+                               td_dtype dtype, const td_tensor *packed, const td_tensor *bias,
+                               int64_t rows) {
     const td_qpack *head = packed->data;
     const int64_t packs = td_qpack_count(packed), columns = packs * head->columns;
     bool floats = dtype == TD_F32;
     *product = (td_byte_product){.to = to, .dtype = dtype};
+    choose_tile(product, head, rows);
     td_status status =
         td_tensor_empty(TD_F32, TD_DEVICE_CPU, 2, (const int64_t[]){3, columns}, &product->numbers);
     if (status)
@@ -78,49 +129,18 @@ void td_byte_sums_deliver(const td_byte_product *product, const td_qpack_parts *
 
 /* ---- tiles ---- */
 
-static int32_t saturate(int32_t v) {
-    return v > INT16_MAX ? INT16_MAX : v < INT16_MIN ? INT16_MIN : v;
-}
-
-/* A tile as fbgemm's AVX2 kernels have it: neighbours along the depth are summed in pairs that
- * saturate in 16 bits, and these in 32. One column after the other: it is for comparisons. */
-static void multiply_saturating(const td_byte_tile *t) {
-    const int64_t width = (int64_t)t->panels * TD_QPACK_COLUMNS;
-    memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * width));
-    for (int64_t g = 0; g < t->groups * t->panels; g++) {
-        const int8_t *w = t->weights + g * TD_QPACK_COLUMNS * TD_QPACK_FOUR;
-        for (int r = 0; r < t->rows; r++) {
-            const uint8_t *x = t->x + r * t->step + t->order[g] * TD_QPACK_FOUR;
-            int32_t *sums = t->sums + r * width + g / t->groups * TD_QPACK_COLUMNS;
-            for (int64_t c = 0; c < TD_QPACK_COLUMNS; c++) {
-                const int8_t *b = w + c * TD_QPACK_FOUR;
-                sums[c] +=
-                    saturate(x[0] * b[0] + x[1] * b[1]) + saturate(x[2] * b[2] + x[3] * b[3]);
-            }
-        }
-    }
-}
-
-/* The loop for tiles of these weights on this processor. */
-static td_byte_tile_fn find_tile(const td_qpack *head) {
-    const td_quantized_kernels *k = td_cpu->quantized;
-    if (head->saturates)
-        return multiply_saturating;
-    return k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile;
-}
-
 /* A tile of so many rows from `row` on, and panels from `panel` on. */
 static void multiply_tile(const td_byte_product *product, const td_qpack_parts *packed,
-                          const td_byte_rows *rows, int64_t row, int64_t first, int64_t panel,
-                          int panels) {
+                          const td_byte_rows *rows, int64_t row, int count, int64_t first,
+                          int64_t panel, int panels) {
     const td_quantized_kernels *k = td_cpu->quantized;
     const td_qpack *head = packed->head;
-    int32_t sums[TD_TILE_ROWS * TD_TILE_PANELS * TD_QPACK_COLUMNS], row_sums[TD_TILE_ROWS];
+    int32_t sums[TD_AMX_TILE_ROWS * TD_TILE_PANELS * TD_QPACK_COLUMNS], row_sums[TD_AMX_TILE_ROWS];
     int64_t groups = head->groups, column = panel * TD_QPACK_COLUMNS;
     int64_t width = (int64_t)panels * TD_QPACK_COLUMNS;
     td_byte_tile t = {.x = rows->x + row * rows->step,
                       .step = rows->step,
-                      .rows = (int)at_most(rows->count - row, TD_TILE_ROWS),
+                      .rows = count,
                       .panels = panels,
                       .weights =
                           packed->weights + panel * groups * TD_QPACK_COLUMNS * TD_QPACK_FOUR,
@@ -128,7 +148,7 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
                       .safe = packed->safe + panel,
                       .groups = groups,
                       .sums = sums};
-    find_tile(head)(&t);
+    product->tile(&t);
     for (int r = 0; r < t.rows && !head->centred; r++)
         row_sums[r] = k->sum_bytes(t.x + r * t.step, head->depth);
     td_byte_sums_deliver(product, packed, rows, first, row, t.rows, column,
@@ -140,10 +160,17 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
 void td_byte_rows_multiply(const td_byte_product *product, const td_qpack_parts *packed,
                            const td_byte_rows *rows, int64_t first, int64_t panel, int64_t panels) {
     int64_t end = at_most(panel + panels, packed->head->panels);
+    int configured = 0; /* rows that AMX's tiles are configured for */
     for (; panel < end; panel += TD_TILE_PANELS)
-        for (int64_t row = 0; row < rows->count; row += TD_TILE_ROWS)
-            multiply_tile(product, packed, rows, row, first, panel,
+        for (int64_t row = 0; row < rows->count; row += product->tile_rows) {
+            int count = (int)at_most(rows->count - row, product->tile_rows);
+            if (product->amx && count != configured)
+                product->amx->configure(configured = count);
+            multiply_tile(product, packed, rows, row, count, first, panel,
                           (int)at_most(end - panel, TD_TILE_PANELS));
+        }
+    if (configured)
+        product->amx->release();
 }
 
 /* ---- linear layers ---- */
@@ -159,11 +186,11 @@ static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
     const linear_job *j = ctx;
     (void)worker;
     for (int64_t item = begin; item < end; item++) {
-        int64_t row = item % j->down * TD_TILE_ROWS;
+        int64_t row = item % j->down * j->product.tile_rows;
         td_byte_rows rows = j->rows;
         rows.x += row * rows.step;
         rows.out += row * rows.out_step;
-        rows.count = at_most(rows.count - row, TD_TILE_ROWS);
+        rows.count = at_most(rows.count - row, j->product.tile_rows);
         td_byte_rows_multiply(&j->product, &j->packed, &rows, 0, item / j->down * TD_TILE_PANELS,
                               TD_TILE_PANELS);
     }
@@ -188,8 +215,7 @@ td_status td_byte_packs_linear(const td_quantized_linear_plan *plan) {
                     .rows = {.x = plan->x->data,
                              .count = plan->rows,
                              .out = plan->out->data,
-                             .out_step = plan->columns * (int64_t)td_tensor_itemsize(plan->out)},
-                    .down = parts_of(plan->rows, TD_TILE_ROWS)};
+                             .out_step = plan->columns * (int64_t)td_tensor_itemsize(plan->out)}};
     const td_qpack *head = j.packed.head;
     j.rows.step = head->groups * TD_QPACK_FOUR;
     if (j.rows.step != plan->depth) {
@@ -197,9 +223,10 @@ td_status td_byte_packs_linear(const td_quantized_linear_plan *plan) {
         j.rows.x = wide->data;
     }
     TD_TRY(td_byte_product_open(&j.product, &plan->to, (td_dtype)plan->out->dtype, plan->packed,
-                                plan->bias));
+                                plan->bias, plan->rows));
+    j.down = parts_of(plan->rows, j.product.tile_rows);
     int64_t across = parts_of(head->panels, TD_TILE_PANELS);
-    int64_t cost = at_most(plan->rows, TD_TILE_ROWS) * (TD_TILE_PANELS * head->groups + 256);
+    int64_t cost = at_most(plan->rows, j.product.tile_rows) * (TD_TILE_PANELS * head->groups + 256);
     status = td_parallel_for(across * j.down, cost, run_tiles, &j);
 done:
     td_release(wide);

@@ -4,6 +4,7 @@
 #define TD_CPU_QUANTIZED_QUANTIZED_TILES_H
 
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/quantized/quantized_kernels.h"
 #include "engine/ops/plan/quantized_pack.h"
 
 /* What is the same for all rows of a product with the packs of a tensor. */
@@ -13,6 +14,9 @@ typedef struct td_byte_product {
     const float *factors, *addends; /* by column of all packs */
     const int32_t *offsets;         /* likewise: x's zero point times the weights' sums */
     td_tensor *numbers;             /* which owns these */
+    td_byte_tile_fn tile;
+    int tile_rows;             /* rows of a byte tile, at most */
+    const td_amx_kernels *amx; /* whose tiles are to be configured; NULL: no others need that */
 } td_byte_product;
 
 /* Rows of bytes that lie `step` bytes apart, each filled up to a multiple of four, and where the
@@ -25,11 +29,12 @@ typedef struct td_byte_rows {
     const uint8_t *residual; /* as out lies; NULL: none */
 } td_byte_rows;
 
-/* What sums are multiplied by and what is added to them, by column of all the packs; bias (float32)
- * may be NULL. The numbers are new, to be released. ENOMEM. */
+/* What sums are multiplied by and what is added to them, by column of all the packs, and the loop
+ * for byte tiles, chosen for so many rows of x in all; bias (float32) may be NULL. The numbers are
+ * new, to be released. ENOMEM. */
 td_status td_byte_product_open(td_byte_product *product, const td_requantization *to,
-                               td_dtype dtype, const td_tensor *packed,
-                               const td_tensor *bias) TD_MUST_CHECK;
+                               td_dtype dtype, const td_tensor *packed, const td_tensor *bias,
+                               int64_t rows) TD_MUST_CHECK;
 /* Pack `index` of a tensor of packs. */
 td_qpack_parts td_byte_pack(const td_tensor *packed, int64_t index);
 /* The rows times `panels` panels of a pack from `panel` on; `first` is the pack's first column in

@@ -64,17 +64,30 @@ end
 local needs = { avx2 = { "avx2", "fma", "f16c", "bmi2" }, avx512 = { "avx512f", "avx512bw", "avx512vl", "avx512dq" } }
 local worth = { baseline = 1, avx2 = 2, avx512 = 3 }
 
+-- What the system calls the processor's instructions: " fpu vme ... ".
+local function cpu_flags() return (string.match(read("/proc/cpuinfo", 1 << 20) or "", "\nflags[^\n:]*:([^\n]*)") or "") .. " " end
+
 local function best_set()
-    local flags = string.match(read("/proc/cpuinfo", 1 << 20) or "", "\nflags[^\n]*") or ""
-    local best = "baseline"
+    local flags, best = cpu_flags(), "baseline"
     for _, set in ipairs { "avx2", "avx512" } do
         local has = worth[best] == worth[set] - 1
         for _, flag in ipairs(needs[set]) do
-            has = has and string.find(flags .. " ", " " .. flag .. " ", 1, true)
+            has = has and string.find(flags, " " .. flag .. " ", 1, true)
         end
         best = has and set or best
     end
     return best
+end
+
+-- What the processor has besides for products of bytes, which kernels of AVX-512 use.
+local function byte_products(runs)
+    local flags, names = cpu_flags(), {}
+    for _, pair in ipairs { { "avx512_vnni", "VNNI" }, { "amx_int8", "AMX" } } do
+        if runs == "avx512" and string.find(flags, " " .. pair[1] .. " ", 1, true) then
+            names[#names + 1] = pair[2]
+        end
+    end
+    return #names > 0 and ", with " .. table.concat(names, " and ") .. " for products of bytes" or ""
 end
 
 local function running_set()
@@ -97,7 +110,7 @@ local function tell_instructions(out, cpu)
         out.mended("instructions", string.format("the machine has %s, this build's best is %s", best, runs),
             "cmake --preset release -DTIDE_ISA=native && cmake --build --preset release")
     else
-        out.ok("instructions", "%s kernels run, the best that this machine has", runs)
+        out.ok("instructions", "%s kernels run, the best that this machine has%s", runs, byte_products(runs))
     end
 end
 
