@@ -9,6 +9,7 @@
 #include "engine/cpu/product/kept_panels.h"
 #include "engine/cpu/product/product.h"
 #include "engine/cpu/reduce/dim_lines.h"
+#include "engine/cpu/spatial/conv_epilogue.h"
 #include "engine/cpu/spatial/conv_lines.h"
 
 static bool is_product(const td_convolution_plan *p) {
@@ -21,7 +22,7 @@ static bool is_product(const td_convolution_plan *p) {
 }
 
 /* The weight times the channels of each image. */
-static td_status by_channels(const td_convolution_plan *p, int64_t n, const char *x, char *y) {
+static td_status by_channels(const td_convolution_plan *p, int64_t first, int64_t n) {
     const int64_t size = sizeof(float), places = td_conv_places(p->geometry.out);
     const int64_t c = p->geometry.c, o = p->geometry.o;
     td_product_block block = {.a = p->b->data,
@@ -34,18 +35,20 @@ static td_status by_channels(const td_convolution_plan *p, int64_t n, const char
                               .b_row = places,
                               .b_column = 1,
                               .c_row = places,
-                              .c_column = 1};
+                              .c_column = 1,
+                              .epilogue = td_conv_has_epilogue(p) ? &p->epilogue : NULL};
     td_status status = TD_OK;
-    for (int64_t k = 0; k < n && status == TD_OK; k++) {
-        block.b = x + k * c * places * size;
-        block.c = y + k * o * places * size;
+    for (int64_t k = first; k < first + n && status == TD_OK; k++) {
+        block.b = (char *)p->a->data + k * c * places * size;
+        block.c = (char *)p->out->data + k * o * places * size;
+        block.added = p->added ? (char *)p->added->data + k * o * places * size : NULL;
         status = td_product_by_few(TD_F32, &block, NULL);
     }
     return status;
 }
 
 /* The places of each image times the transposed weight; the result is turned. */
-static td_status by_places(const td_convolution_plan *p, int64_t n, const char *x, char *y) {
+static td_status by_places(const td_convolution_plan *p, int64_t first, int64_t n) {
     const int64_t size = sizeof(float), places = td_conv_places(p->geometry.out);
     const int64_t c = p->geometry.c, o = p->geometry.o;
     td_product_block block = {.b = p->b->data,
@@ -63,11 +66,13 @@ static td_status by_places(const td_convolution_plan *p, int64_t n, const char *
     td_status status = td_room(places * o, (size_t)size, &room);
     if (status == TD_OK)
         panels = td_kept_panels(TD_F32, p->b->storage, &block);
-    for (int64_t k = 0; k < n && status == TD_OK; k++) {
-        block.a = x + k * c * places * size;
+    for (int64_t k = first; k < first + n && status == TD_OK; k++) {
+        char *y = (char *)p->out->data + k * o * places * size;
+        block.a = (char *)p->a->data + k * c * places * size;
         block.c = room->data;
         status = td_product_by_few(TD_F32, &block, panels ? panels->data : NULL);
-        td_cpu_turn(y + k * o * places * size, places, room->data, o, o, places, (size_t)size);
+        td_cpu_turn(y, places, room->data, o, o, places, (size_t)size);
+        td_conv_finish(p, y, k * o * places, o * places);
     }
     td_release(panels);
     td_release(room);
