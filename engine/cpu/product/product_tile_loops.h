@@ -89,7 +89,9 @@ static inline __attribute__((always_inline)) void NAME(grow)(const td_product_ti
     if (start) {
         DOWN(BEGIN_ROW)
     }
-    for (int64_t l = 0, at = 0; l < t->depth; l++, b += b_row, at += step) {
+    const T *next = a0 + rows * t->a_row;
+    for (int64_t l = 0, at = 0; l < t->depth; l++, b += b_row, at += step, next += rows) {
+        __builtin_prefetch(next);
         ACROSS(RIGHT, 0)
         DOWN(STEP_ROW)
     }
