@@ -68,7 +68,7 @@ static inline bool td_is_row_major(const td_tensor *x) {
 /* The same of images or volumes with channels last, where these are not row-major as well. */
 static inline bool td_is_channels_last(const td_tensor *x) {
     int64_t step = x->ndim > 1 ? x->sizes[1] : 0;
-    if (x->ndim < 4 || x->strides[1] != 1)
+    if (x->layout != TD_STRIDED || x->ndim < 4 || x->strides[1] != 1)
         return false;
     for (int d = x->ndim - 1; d >= 2; d--) {
         if (x->strides[d] != step)
@@ -100,8 +100,8 @@ static inline uint64_t td_special_key(const td_value *v) {
     td_device device = td_tensor_device(x);
     const bool row_major = x->contiguous && td_is_row_major(x);
     return v->kind | (uint64_t)x->dtype << 8 | (uint64_t)x->ndim << 16 | (uint64_t)x->layout << 24 |
-           (uint64_t)td_is_followed(x) << 32 |
-           (uint64_t)row_major << 33 | (uint64_t)(v->from_one & 1) << 34 |
+           (uint64_t)td_is_followed(x) << 32 | (uint64_t)row_major << 33 |
+           (uint64_t)(v->from_one & 1) << 34 |
            (uint64_t)(!row_major && td_is_channels_last(x)) << 35 | (uint64_t)device.type << 40 |
            (uint64_t)(uint8_t)device.index << 48;
 }

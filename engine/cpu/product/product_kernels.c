@@ -138,7 +138,8 @@ static void finish_tile(const td_product_tile *t) {
         for (int64_t k = 0; k < t->columns; k += VF_N) {
             const int64_t n = t->columns - k < VF_N ? t->columns - k : VF_N;
             const vf v = vf_load_part(c + k, n);
-            vf_store_part(c + k, vf_epilogue(t->epilogue, added ? v + vf_load_part(added + k, n) : v), n);
+            vf_store_part(c + k,
+                          vf_epilogue(t->epilogue, added ? v + vf_load_part(added + k, n) : v), n);
         }
     }
 }

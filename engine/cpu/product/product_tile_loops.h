@@ -64,11 +64,11 @@ enum { NAME(tile_width) = VECTORS * N };
         NAME(put_some)                                                                             \
     (c + (r)*t->c_row + (v)*N, base ? base + (r)*t->base_row + (v)*N : NULL, s##r##v,              \
      t->columns - (v)*N);
-#define PUT_ROW(r)      ACROSS(PUT, r)
+#define PUT_ROW(r)       ACROSS(PUT, r)
 #define ADD_BASE_ROW(r)  ACROSS(ADD_BASE, r)
 #define ADD_ADDED_ROW(r) ACROSS(ADD_ADDED, r)
 #define LIMIT_ROW(r)     ACROSS(LIMIT, r)
-#define PUT_SOME_ROW(r) ACROSS(PUT_SOME, r)
+#define PUT_SOME_ROW(r)  ACROSS(PUT_SOME, r)
 
 static inline void NAME(put_some)(T *to, const T *base, V sum, int64_t columns) {
     T some[N];
@@ -89,6 +89,7 @@ static inline __attribute__((always_inline)) void NAME(grow)(const td_product_ti
     if (start) {
         DOWN(BEGIN_ROW)
     }
+    /* the rows of the tile below, of which a step asks for as many elements as it reads */
     const T *next = a0 + rows * t->a_row;
     for (int64_t l = 0, at = 0; l < t->depth; l++, b += b_row, at += step, next += rows) {
         __builtin_prefetch(next);

@@ -1,6 +1,6 @@
-/* conv_depthwise.c: depthwise convolutions of float32, as many channels at a time as a vector has lanes:
- * these are turned so that they lie side by side at each place, and so is the result, back. No lane
- * is idle then however short rows are, and a stride parts no vector. */
+/* conv_depthwise.c: depthwise convolutions of float32, as many channels at a time as a vector has
+ * lanes: these are turned so that they lie side by side at each place, and so is the result, back.
+ * No lane is idle then however short rows are, and a stride parts no vector. */
 #include "engine/cpu/spatial/conv_depthwise.h"
 
 #include "engine/core/interrupt.h"
@@ -14,8 +14,8 @@
 #include <string.h>
 
 enum {
-    ROOM = 2048,  /* places of a band of x, which stay in the second-level cache */
-    BEYOND = 3    /* elements behind a line */
+    ROOM = 2048, /* places of a band of x, which stay in the second-level cache */
+    BEYOND = 3   /* elements behind a line */
 };
 
 /* Bands of rows of the result, one of a group of channels of an image at a time. */
@@ -127,7 +127,8 @@ bool td_conv_is_depthwise(const td_convolution_plan *p) {
     bool flat = g->kernel[0] == 1 && g->in[0] == 1 && g->out[0] == 1 && g->stride[2] <= 2;
     return flat && g->groups == g->c && g->c == g->o && !g->channels_last &&
            p->direction == TD_CONV_FORWARD && p->a->dtype == TD_F32 && p->out->numel > 0 &&
-           td_cpu->product->libraries_at_best && (g->n == 1 || g->out[2] >= TD_LIMIT(CONV_DEPTHWISE)) &&
+           td_cpu->product->libraries_at_best &&
+           (g->n == 1 || g->out[2] >= TD_LIMIT(CONV_DEPTHWISE)) &&
            rows_met(g, 1) * pitch_of(g) <= ROOM;
 }
 
@@ -135,12 +136,11 @@ td_status td_conv_depthwise(const td_convolution_plan *p) {
     const td_conv_geometry *g = &p->geometry;
     room r;
     job j = {.p = p, .lanes = td_cpu->spatial->depthwise_lanes};
-    j.band = (td_depthwise_band){
-        .columns = g->out[2],
-        .pitch = pitch_of(g),
-        .kernel = {g->kernel[1], g->kernel[2]},
-        .stride = {g->stride[1], g->stride[2]},
-        .dilation = {g->dilation[1], g->dilation[2]}};
+    j.band = (td_depthwise_band){.columns = g->out[2],
+                                 .pitch = pitch_of(g),
+                                 .kernel = {g->kernel[1], g->kernel[2]},
+                                 .stride = {g->stride[1], g->stride[2]},
+                                 .dilation = {g->dilation[1], g->dilation[2]}};
     j.groups = (g->c + j.lanes - 1) / j.lanes;
     const int64_t whole = ROOM / j.band.pitch, taken = g->stride[1];
     const int64_t fit = (whole - (rows_met(g, 1) - taken)) / taken;

@@ -136,8 +136,7 @@ td_conv_product td_conv_product_of(const td_convolution_plan *p) {
     if (!is_product(p))
         return NULL;
     if (g->channels_last)
-        return g->o >= TD_LIMIT(PRODUCT_FEW_COLUMNS) &&
-                       g->n * places >= TD_LIMIT(PRODUCT_FEW_LEAST)
+        return g->o >= TD_LIMIT(PRODUCT_FEW_COLUMNS) && g->n * places >= TD_LIMIT(PRODUCT_FEW_LEAST)
                    ? by_rows
                    : NULL;
     if (places >= TD_LIMIT(CONV_PRODUCT))

@@ -24,9 +24,10 @@ typedef struct td_spatial_functions {
     void (*scatter)(void *x, const int64_t *places, const void *y, int64_t inner, int64_t n);
 } td_spatial_functions;
 
-/* Rows of a depthwise convolution of `depthwise_lanes` channels of float32, which lie side by side at each
- * place of x, `weight` (by taps), bias (lanes elements) and y (rows x columns). x has all places
- * that the kernel meets, zeros among them; its lines lie `pitch` places apart. Strides are 1 or 2 along columns. */
+/* Rows of a depthwise convolution of `depthwise_lanes` channels of float32, which lie side by side
+ * at each place of x, `weight` (by taps), bias (lanes elements) and y (rows x columns). x has all
+ * places that the kernel meets, zeros among them; its lines lie `pitch` places apart. Strides are 1
+ * or 2 along columns. */
 typedef struct td_depthwise_band {
     const float *x, *weight, *bias;
     float *y;

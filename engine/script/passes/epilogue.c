@@ -10,7 +10,20 @@
 #include <math.h>
 #include <string.h>
 
-enum { INPUT, WEIGHT, BIAS, STRIDE, PADDING, DILATION, GROUPS, ADDED, CURVE, LEAST, MOST, ARGUMENTS };
+enum {
+    INPUT,
+    WEIGHT,
+    BIAS,
+    STRIDE,
+    PADDING,
+    DILATION,
+    GROUPS,
+    ADDED,
+    CURVE,
+    LEAST,
+    MOST,
+    ARGUMENTS
+};
 
 /* A convolution, what stands before and behind it, and what comes of them. */
 typedef struct chain {
@@ -64,7 +77,8 @@ static td_ir_node *only_reader(const td_ir_value *value) {
 
 /* ---- what stands before ---- */
 
-/* Adds the zeros of a padding of the last dims to those of the convolution; false: it has others. */
+/* Adds the zeros of a padding of the last dims to those of the convolution; false: it has others.
+ */
 static bool add_padding(const td_ir_node *pad, int spatial, int64_t *padding) {
     const td_value *pairs = td_ir_constant_of(pad->inputs[1]);
     const td_value *mode = td_ir_constant_of(pad->inputs[2]);
@@ -88,8 +102,8 @@ static void find_pad(const td_alias_info *a, chain *c) {
     td_ir_node *pad = x->node;
     const td_value *padding = td_ir_constant_of(conv->inputs[PADDING]);
     const int spatial = conv->inputs[WEIGHT]->type->n - 2;
-    if (!pad || pad->kind != TD_IR_OPERATOR || pad->op != TD_OP(pad) ||
-        only_reader(x) != conv || pad->block != conv->block || !is_plain(pad->inputs[0]->type) ||
+    if (!pad || pad->kind != TD_IR_OPERATOR || pad->op != TD_OP(pad) || only_reader(x) != conv ||
+        pad->block != conv->block || !is_plain(pad->inputs[0]->type) ||
         td_alias_is_written(a, pad->inputs[0]) || !padding || padding->kind != TD_KIND_INTS ||
         (padding->n != spatial && padding->n != 1))
         return;
@@ -109,9 +123,9 @@ static void find_add(const td_alias_info *a, chain *c) {
     if (!add || add->op != TD_OP(add) || !is_number(add->inputs[2], &alpha) || alpha != 1)
         return;
     td_ir_value *other = add->inputs[add->inputs[0] == made];
-    if ((add->inplace && add->inputs[0] != made) ||
-        !same_layout(other->type, made->type) || !same_layout(add->outputs[0]->type, made->type) ||
-        !td_ir_sees(c->convolution, other) || td_alias_is_written(a, other))
+    if ((add->inplace && add->inputs[0] != made) || !same_layout(other->type, made->type) ||
+        !same_layout(add->outputs[0]->type, made->type) || !td_ir_sees(c->convolution, other) ||
+        td_alias_is_written(a, other))
         return;
     c->add = c->last = add;
     c->added = other;
@@ -176,16 +190,16 @@ static void make_one(td_alias_info *a, const chain *c, td_pass_note *note) {
     for (int k = 0; k < ARGUMENTS; k++)
         if (!(inputs[k] = argument(c, k)))
             return;
-    td_ir_node *node = td_ir_append(c->convolution->block, TD_IR_OPERATOR, ARGUMENTS, inputs, 1,
-                                    &made->type);
+    td_ir_node *node =
+        td_ir_append(c->convolution->block, TD_IR_OPERATOR, ARGUMENTS, inputs, 1, &made->type);
     if (!node)
         return;
     node->op = TD_OP(fused_convolution);
     node->place = c->convolution->place;
     td_ir_move_before(node, c->convolution);
-    td_pass_say(note, node, "%s%s%s%s%s", c->pad ? "pads" : "", c->pad && c->last != c->convolution ? ", " : "",
-                c->add ? "adds" : "", c->add && c->activation ? ", " : "",
-                c->activation ? c->activation->op->name : "");
+    td_pass_say(note, node, "%s%s%s%s%s", c->pad ? "pads" : "",
+                c->pad && c->last != c->convolution ? ", " : "", c->add ? "adds" : "",
+                c->add && c->activation ? ", " : "", c->activation ? c->activation->op->name : "");
     td_alias_join(a, made, node->outputs[0]);
     td_ir_replace(made, node->outputs[0]);
     const char *name = made->name;
