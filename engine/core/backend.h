@@ -82,7 +82,7 @@
     X(ctc_backward, td_ctc_backward_plan, 8, 1)                                                    \
     X(product, td_product_plan, 4, 1)                                                              \
     X(factor, td_factor_plan, 6, 4)                                                                \
-    X(convolution, td_convolution_plan, 4, 1)                                                      \
+    X(convolution, td_convolution_plan, 5, 1)                                                      \
     X(resample, td_resample_plan, 2, 1)                                                            \
     X(max_pool, td_max_pool_plan, 3, 2)                                                            \
     X(grid, td_grid_plan, 4, 1)                                                                    \

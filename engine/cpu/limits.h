@@ -82,7 +82,7 @@
     X(SOFTMAX_TURNED,            64,          "elements of a column", "where they are so long", "", "2026-11-23") \
     X(CONV_UNROLLED,             4 << 20,     "elements of an unrolled image", "up to here a whole image is unrolled at once", "", "2026-11-24") \
     X(CONV_DIRECT,               4,           "channels in times out", "of a group: up to here shifted lines are added up", "", "2026-11-22") \
-    X(CONV_DEPTHWISE,            12,          "columns of the result", "float32, AVX-512, 3 x 3 and 5 x 5: from here on plane by plane, not oneDNN", "Zen 4", "2026-11-27") \
+    X(CONV_DEPTHWISE,            12,          "columns of the result", "float32, AVX-512, row-major batches: from here on a vector of channels at a time, not oneDNN", "Zen 4", "2026-11-28") \
     X(CONV_PRODUCT,              128,         "places of an image", "float32, AVX-512, kernels of one place: from here on a product, not oneDNN", "Zen 4", "2026-11-27")
 /* clang-format on */
 

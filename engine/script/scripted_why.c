@@ -52,7 +52,9 @@ static void add_input(words *w, uint64_t key, const int64_t *sizes) {
             add(w, "%s%lld", d ? ", " : "", (long long)sizes[d]);
     }
     add(w, "%s%s)", td_key_is_followed(key) ? (n ? ", requires_grad" : "requires_grad") : "",
-        td_key_is_row_major(key) ? "" : ", not row-major");
+        td_key_is_row_major(key)       ? ""
+        : td_key_is_channels_last(key) ? ", channels last"
+                                       : ", not row-major");
 }
 
 /* An input's keys, of which the first is given, and the sizes that go with them: how many. */

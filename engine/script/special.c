@@ -61,10 +61,13 @@ td_special *td_special_new(const td_scripted *f, uint64_t modes, const td_value 
 static const td_ir_type *type_of(td_ir_graph *g, const td_tensor *x, const int64_t *sizes,
                                  bool recorded) {
     int64_t strides[TD_MAX_DIMS];
-    bool whole = x->layout == TD_STRIDED && td_is_row_major(x);
+    const bool last = !td_is_row_major(x) && td_is_channels_last(x);
+    bool whole = x->layout == TD_STRIDED && (last || td_is_row_major(x));
     for (int d = 0; d < x->ndim; d++)
         whole &= sizes[d] != TD_IR_UNKNOWN;
-    if (whole)
+    if (whole && last)
+        memcpy(strides, x->strides, sizeof *strides * (size_t)x->ndim);
+    else if (whole)
         td_contiguous_strides(x->ndim, sizes, strides);
     td_ir_type type = {.kind = TD_IR_TENSOR,
                        .dtype = x->dtype,

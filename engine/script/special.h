@@ -65,6 +65,19 @@ static inline bool td_is_row_major(const td_tensor *x) {
     return true;
 }
 
+/* The same of images or volumes with channels last, where these are not row-major as well. */
+static inline bool td_is_channels_last(const td_tensor *x) {
+    int64_t step = x->ndim > 1 ? x->sizes[1] : 0;
+    if (x->layout != TD_STRIDED || x->ndim < 4 || x->strides[1] != 1)
+        return false;
+    for (int d = x->ndim - 1; d >= 2; d--) {
+        if (x->strides[d] != step)
+            return false;
+        step *= x->sizes[d];
+    }
+    return x->ndim <= 5 && x->strides[0] == step && x->numel > 0;
+}
+
 enum { TD_SPECIAL_ENTRIES = 64 }; /* of a list that is looked into */
 
 /* The entries of a list of tensors that is looked into, and how many; NULL: it is none. */
@@ -85,10 +98,11 @@ static inline uint64_t td_special_key(const td_value *v) {
         return v->kind | (td_special_entries(v, &n) ? (uint64_t)n << 8 : 0);
     const td_tensor *x = v->tensor;
     td_device device = td_tensor_device(x);
+    const bool row_major = x->contiguous && td_is_row_major(x);
     return v->kind | (uint64_t)x->dtype << 8 | (uint64_t)x->ndim << 16 | (uint64_t)x->layout << 24 |
-           (uint64_t)td_is_followed(x) << 32 |
-           (uint64_t)(x->contiguous && td_is_row_major(x)) << 33 |
-           (uint64_t)(v->from_one & 1) << 34 | (uint64_t)device.type << 40 |
+           (uint64_t)td_is_followed(x) << 32 | (uint64_t)row_major << 33 |
+           (uint64_t)(v->from_one & 1) << 34 |
+           (uint64_t)(!row_major && td_is_channels_last(x)) << 35 | (uint64_t)device.type << 40 |
            (uint64_t)(uint8_t)device.index << 48;
 }
 
@@ -107,6 +121,9 @@ static inline bool td_key_is_followed(uint64_t key) {
 }
 static inline bool td_key_is_row_major(uint64_t key) {
     return key >> 33 & 1;
+}
+static inline bool td_key_is_channels_last(uint64_t key) {
+    return key >> 35 & 1;
 }
 
 /* How many keys the values behind this one's own are. */

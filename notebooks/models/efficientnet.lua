@@ -5,7 +5,7 @@
 --     for _, found in ipairs(efficientnet.load():classify("photo.jpg")) do print(found.class, found.share) end
 --
 -- Convolutions pad as TensorFlow's «same»: one more at the far side where the sum is odd. In inference the norms are folded into
--- the convolutions.
+-- the convolutions, and images lie with their channels last, which convolutions want.
 local tide = require "tide"
 local F = tide.nn.functional
 
@@ -44,7 +44,7 @@ end
 
 --- forward(x): scores of the 1,000 classes, of (n, 3, 224, 224) between about -1 and 1.
 function Net:forward(x)
-    x = F.relu6(convolve(x, self.stem))
+    x = F.relu6(convolve(x:contiguous { memory_format = "channels_last" }, self.stem))
     for _, block in ipairs(self.blocks) do
         local y = x
         if block.expand then

@@ -65,6 +65,8 @@ static void multiply_panel(const job *j, int64_t panel, char *room) {
             tile.c = c;
             tile.base = l ? c : bias;
             tile.start = l || !p->row_bias ? NULL : p->row_bias + r * j->size;
+            tile.epilogue = l + tile.depth == p->depth ? p->epilogue : NULL;
+            tile.added = p->added ? p->added + (c - p->c) : NULL;
             td_cpu->product->tile[j->dtype](&tile);
         }
     }

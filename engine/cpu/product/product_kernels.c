@@ -5,7 +5,9 @@
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/math/vec_math.h"
 #include "engine/cpu/vectors/vec_across.h"
+#include "engine/cpu/vectors/vec_epilogue.h"
 #include "engine/cpu/vectors/vec_half.h"
+#include "engine/cpu/vectors/vec_part.h"
 #include "engine/cpu/vectors/vec_single.h"
 
 /* A tile: ROWS * VECTORS sums, VECTORS of b and one of a in 32 registers, or in 16. DEPTH: rows of
@@ -109,6 +111,11 @@ static inline double sum_d(vd x) {
 /* Steps along depth before which a row of b is asked for. */
 enum { AHEAD = 8 };
 
+/* Is a tile's epilogue one for whole vectors that are still in registers? */
+static inline bool td_tile_ends(const td_product_tile *t, int64_t lanes) {
+    return t->epilogue && t->columns % lanes == 0 && t->epilogue->curve != TD_CURVE_HARDSWISH;
+}
+
 #define P   tile_f
 #define T   float
 #define V   vf
@@ -122,6 +129,26 @@ enum { AHEAD = 8 };
 #define N   VD_N
 #define ADD ADD_D
 #include "engine/cpu/product/product_tile_loops.h"
+
+/* A tile that is in the first-level cache, to its end. */
+static void finish_tile(const td_product_tile *t) {
+    for (int64_t r = 0; r < t->rows; r++) {
+        float *c = (float *)t->c + r * t->c_row;
+        const float *added = t->added ? (const float *)t->added + r * t->c_row : NULL;
+        for (int64_t k = 0; k < t->columns; k += VF_N) {
+            const int64_t n = t->columns - k < VF_N ? t->columns - k : VF_N;
+            const vf v = vf_load_part(c + k, n);
+            vf_store_part(c + k,
+                          vf_epilogue(t->epilogue, added ? v + vf_load_part(added + k, n) : v), n);
+        }
+    }
+}
+
+static void tile_f_finished(const td_product_tile *t) {
+    tile_f_tile(t);
+    if (t->epilogue && !td_tile_ends(t, VF_N))
+        finish_tile(t);
+}
 
 /* Bytes with sums of 32 bits. A block's packed rows, 48 KB, stay in the second-level cache. */
 enum { WORDS = 128, BYTE_ROWS = 96, BYTE_COLUMNS = VECTORS * VI_N };
@@ -270,7 +297,7 @@ const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
               [TD_I64] = vl_block,
               [TD_F32] = vf_block,
               [TD_F64] = vd_block},
-    .tile = {[TD_F32] = tile_f_tile, [TD_F64] = tile_d_tile},
+    .tile = {[TD_F32] = tile_f_finished, [TD_F64] = tile_d_tile},
     .solve = {[TD_F32] = tile_f_solve, [TD_F64] = tile_d_solve},
     .dots = {[TD_F32] = vf_dots, [TD_F64] = vd_dots, [TD_F16] = half_dots, [TD_BF16] = bfloat_dots},
     .whole = {[TD_U8] = whole_uint8_t,

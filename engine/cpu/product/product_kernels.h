@@ -7,11 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct td_epilogue;
+
 /* c (rows x columns) = a (rows x depth) b (depth x columns), plus `bias` (columns elements; NULL:
  * none) in every row; or, where td_product_by_few is to make it, plus `row_bias` (rows elements) in
- * every column. Strides in elements; any. */
+ * every column, and, of float32, with an epilogue (NULL: none) for what is whole and has been added
+ * to `added` (which lies as c; NULL: nothing). Strides in elements; any. */
 typedef struct td_product_block {
-    const char *a, *b, *bias, *row_bias;
+    const char *a, *b, *bias, *row_bias, *added;
+    const struct td_epilogue *epilogue;
     char *c;
     int64_t rows, columns, depth;
     int64_t a_row, a_column, b_row, b_column, c_row, c_column;
@@ -25,9 +29,11 @@ typedef void (*td_product_block_fn)(const td_product_block *block);
 /* c (rows x columns, at most tile_rows and as many columns as tile_bytes hold) = `base` (NULL:
  * zero) plus a times b, whose sums begin with `start`, one for each row (NULL: with zero); of b
  * each row is read in whole vectors, whatever the columns. Strides in elements, of lines whose
- * elements lie side by side but for a's, which lie a_step apart. */
+ * elements lie side by side but for a's, which lie a_step apart. Of float32, `added` and an
+ * epilogue as td_product_block has them. */
 typedef struct td_product_tile {
-    const void *a, *b, *base, *start;
+    const void *a, *b, *base, *start, *added;
+    const struct td_epilogue *epilogue;
     void *c;
     int64_t rows, columns, depth, a_row, a_step, b_row, base_row, c_row;
 } td_product_tile;

@@ -50,18 +50,25 @@ enum { NAME(tile_width) = VECTORS * N };
 #define PUT(r, v)                                                                                  \
     if (rows > (r) && vectors > (v))                                                               \
         VEC(store)(c + (r)*t->c_row + (v)*N, s##r##v);
-#define ADD_TO(r, v)                                                                               \
+#define ADD_BASE(r, v)                                                                             \
     if (rows > (r) && vectors > (v))                                                               \
-        VEC(store)                                                                                 \
-    (c + (r)*t->c_row + (v)*N, s##r##v + VEC(load)(base + (r)*t->base_row + (v)*N));
+        s##r##v += VEC(load)(base + (r)*t->base_row + (v)*N);
+#define ADD_ADDED(r, v)                                                                            \
+    if (rows > (r) && vectors > (v))                                                               \
+        s##r##v += VEC(load)(added + (r)*t->c_row + (v)*N);
+#define LIMIT(r, v)                                                                                \
+    if (rows > (r) && vectors > (v))                                                               \
+        s##r##v = VEC(min)(VEC(max)(s##r##v, least), most);
 #define PUT_SOME(r, v)                                                                             \
     if (rows > (r) && vectors > (v))                                                               \
         NAME(put_some)                                                                             \
     (c + (r)*t->c_row + (v)*N, base ? base + (r)*t->base_row + (v)*N : NULL, s##r##v,              \
      t->columns - (v)*N);
-#define PUT_ROW(r)      ACROSS(PUT, r)
-#define ADD_TO_ROW(r)   ACROSS(ADD_TO, r)
-#define PUT_SOME_ROW(r) ACROSS(PUT_SOME, r)
+#define PUT_ROW(r)       ACROSS(PUT, r)
+#define ADD_BASE_ROW(r)  ACROSS(ADD_BASE, r)
+#define ADD_ADDED_ROW(r) ACROSS(ADD_ADDED, r)
+#define LIMIT_ROW(r)     ACROSS(LIMIT, r)
+#define PUT_SOME_ROW(r)  ACROSS(PUT_SOME, r)
 
 static inline void NAME(put_some)(T *to, const T *base, V sum, int64_t columns) {
     T some[N];
@@ -72,7 +79,8 @@ static inline void NAME(put_some)(T *to, const T *base, V sum, int64_t columns) 
 
 static inline __attribute__((always_inline)) void NAME(grow)(const td_product_tile *t,
                                                              const int rows, const int vectors) {
-    const T *b = t->b, *base = t->base, *start = t->start;
+    const T *b = t->b, *base = t->base, *start = t->start, *added = t->added;
+    const td_epilogue *e = td_tile_ends(t, N) ? t->epilogue : NULL;
     T *c = t->c;
     int64_t step = t->a_step, b_row = t->b_row;
     V right0 = {0}, right1 = {0}, right2 = {0}, right3 = {0};
@@ -81,17 +89,28 @@ static inline __attribute__((always_inline)) void NAME(grow)(const td_product_ti
     if (start) {
         DOWN(BEGIN_ROW)
     }
-    for (int64_t l = 0, at = 0; l < t->depth; l++, b += b_row, at += step) {
+    /* the rows of the tile below, of which a step asks for as many elements as it reads */
+    const T *next = a0 + rows * t->a_row;
+    for (int64_t l = 0, at = 0; l < t->depth; l++, b += b_row, at += step, next += rows) {
+        __builtin_prefetch(next);
         ACROSS(RIGHT, 0)
         DOWN(STEP_ROW)
     }
     if (t->columns < vectors * N) {
         DOWN(PUT_SOME_ROW)
-    } else if (base) {
-        DOWN(ADD_TO_ROW)
-    } else {
-        DOWN(PUT_ROW)
+        return;
     }
+    if (base) {
+        DOWN(ADD_BASE_ROW)
+    }
+    if (e && added) {
+        DOWN(ADD_ADDED_ROW)
+    }
+    if (e && e->curve == TD_CURVE_LIMITED) {
+        const V least = VEC(set)(e->least), most = VEC(set)(e->most);
+        DOWN(LIMIT_ROW)
+    }
+    DOWN(PUT_ROW)
 }
 
 #define OF(rows, vectors)                                                                          \
@@ -185,10 +204,14 @@ static void NAME(solve)(const td_product_triangle *t) {
 #undef STEP
 #undef STEP_ROW
 #undef PUT
-#undef ADD_TO
+#undef ADD_BASE
+#undef ADD_ADDED
+#undef LIMIT
 #undef PUT_SOME
 #undef PUT_ROW
-#undef ADD_TO_ROW
+#undef ADD_BASE_ROW
+#undef ADD_ADDED_ROW
+#undef LIMIT_ROW
 #undef PUT_SOME_ROW
 #undef CAT2
 #undef CAT1

@@ -13,6 +13,7 @@
 #include "engine/cpu/spatial/conv_columns.h"
 #include "engine/cpu/spatial/conv_depthwise.h"
 #include "engine/cpu/spatial/conv_direct.h"
+#include "engine/cpu/spatial/conv_epilogue.h"
 #include "engine/cpu/spatial/conv_lines.h"
 #include "engine/cpu/spatial/conv_product.h"
 #include "engine/ops/make/copy.h"
@@ -72,9 +73,11 @@ static td_status convolve_images(const td_convolution_plan *p, int64_t begin, in
         char *to = part ? part->data : adds ? out : out + n * out_step;
         char *a = (char *)p->a->data + n * a_step, *b = (char *)p->b->data + n * b_step;
         if (product)
-            TD_TRY(product(p, s.n, a, to));
+            TD_TRY(product(p, n, s.n));
         else
             TD_TRY(td_dnn_conv(p->direction, dtype, &s, a, b, p->bias ? p->bias->data : NULL, to));
+        if (!product && p->direction == TD_CONV_FORWARD)
+            td_conv_finish(p, to, n * output / size, s.n * output / size);
         if (part)
             add_to((float *)out, part->data, p->out->numel);
     }
@@ -258,11 +261,17 @@ done:
 td_status td_cpu_convolution(const td_convolution_plan *p) {
     td_dtype dtype = (td_dtype)p->out->dtype;
     bool thin = p->geometry.groups == 1 && td_conv_is_thin(&p->geometry);
+    td_status status;
     switch (dtype) {
     case TD_F32:
         if (td_conv_is_depthwise(p))
             return td_conv_depthwise(p);
-        return thin ? convolve_packed(p, TD_F32, td_conv_direct) : convolve_by_library(p);
+        if (!thin)
+            return convolve_by_library(p);
+        status = convolve_packed(p, TD_F32, td_conv_direct);
+        if (status == TD_OK)
+            td_conv_finish(p, p->out->data, 0, p->out->numel);
+        return status;
     case TD_F64:
         return convolve_packed(p, TD_F64, thin ? td_conv_direct : td_conv_columns);
     case TD_BF16:

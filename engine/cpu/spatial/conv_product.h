@@ -4,10 +4,9 @@
 
 #include "engine/ops/plan/plan.h"
 
-/* Makes y of n images x, of a plan's weight and bias. What an element gives depends on the plan's
- * geometry, not on n or threads. */
-typedef td_status (*td_conv_product)(const td_convolution_plan *p, int64_t n, const char *x,
-                                     char *y);
+/* Convolves n images from `first` on. What an element gives depends on the plan's geometry, not on
+ * n or threads. */
+typedef td_status (*td_conv_product)(const td_convolution_plan *p, int64_t first, int64_t n);
 
 /* The quickest for the plan; NULL: it is no product, or oneDNN is quicker. */
 td_conv_product td_conv_product_of(const td_convolution_plan *p);

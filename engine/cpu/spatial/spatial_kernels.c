@@ -3,6 +3,7 @@
 #include "engine/cpu/spatial/spatial_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/vectors/vec_epilogue.h"
 #include "engine/cpu/vectors/vec_fma.h"
 #include "engine/cpu/vectors/vec_half.h"
 #include "engine/cpu/vectors/vec_part.h"
@@ -114,10 +115,23 @@ static inline uint8_t pixel(double x) {
 
 #include "engine/cpu/spatial/spatial_depthwise_loops.h"
 
+static void epilogue(float *y, const float *added, int64_t n, const td_epilogue *e) {
+    int64_t k = 0;
+    for (; k + VF_N <= n; k += VF_N) {
+        const vf v = vf_load(y + k);
+        vf_store(y + k, vf_epilogue(e, added ? v + vf_load(added + k) : v));
+    }
+    if (k < n) {
+        const vf v = vf_load_part(y + k, n - k);
+        vf_store_part(y + k, vf_epilogue(e, added ? v + vf_load_part(added + k, n - k) : v), n - k);
+    }
+}
+
 extern const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels);
 const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels) = {
-    .depthwise_room = depthwise_room,
     .depthwise = depthwise,
+    .epilogue = epilogue,
+    .depthwise_lanes = VF_N,
     .of = {[TD_U8] = &uint8_t_spatial,
            [TD_I8] = &int8_t_spatial,
            [TD_I16] = &int16_t_spatial,

@@ -4,6 +4,7 @@
 
 #include "engine/core/dtype.h"
 #include "engine/ops/plan/axis_windows.h"
+#include "engine/ops/plan/plan.h"
 
 /* The functions of one element type, for one part of `outer`: a large volume x of the axes' `in`,
  * a small one y of their `out`, both with `inner` elements at every place, row-major. A row is a
@@ -23,20 +24,22 @@ typedef struct td_spatial_functions {
     void (*scatter)(void *x, const int64_t *places, const void *y, int64_t inner, int64_t n);
 } td_spatial_functions;
 
-/* A plane of a depthwise convolution of float32: y (rows x columns) = bias plus, at each place, the
- * elements of x (in_rows x in_columns, zeros around it) that a square kernel meets, times its. The
- * kernel has sides of 3 or 5, the stride is 1 or 2. */
-typedef struct td_depthwise_plane {
-    const float *x, *weight;
-    float *y, bias;
-    int64_t in_rows, in_columns, rows, columns;
-    int64_t side, stride, above, before; /* zeros above x, and before its columns */
-    float *room;                         /* depthwise_room elements */
-} td_depthwise_plane;
+/* Rows of a depthwise convolution of `depthwise_lanes` channels of float32, which lie side by side
+ * at each place of x, `weight` (by taps), bias (lanes elements) and y (rows x columns). x has all
+ * places that the kernel meets, zeros among them; its lines lie `pitch` places apart. Strides are 1
+ * or 2 along columns. */
+typedef struct td_depthwise_band {
+    const float *x, *weight, *bias;
+    float *y;
+    int64_t rows, columns, pitch;
+    int64_t kernel[2], stride[2], dilation[2];
+} td_depthwise_band;
 
 typedef struct td_spatial_kernels {
-    int64_t (*depthwise_room)(const td_depthwise_plane *p); /* elements */
-    void (*depthwise)(const td_depthwise_plane *p);
+    int depthwise_lanes;
+    void (*depthwise)(const td_depthwise_band *p);
+    /* y (n elements), plus `added` where that isn't NULL, to the end of an epilogue. */
+    void (*epilogue)(float *y, const float *added, int64_t n, const td_epilogue *e);
     const td_spatial_functions *of[TD_DTYPE_COUNT]; /* NULL: not for this dtype */
 } td_spatial_kernels;
 

@@ -89,7 +89,7 @@ td_status td_cuda_convolution(const td_convolution_plan *p) {
     bool by_library = false;
     cudaStream_t s;
     td_status status;
-    TD_TRY(td_cuda_begin(p->stream, 4, p->tensors, &s));
+    TD_TRY(td_cuda_begin(p->stream, 5, p->tensors, &s));
     if (p->out->numel > 0)
         TD_TRY(td_cuda_dnn_convolution(p, s, &by_library));
     if (p->out->numel == 0 || by_library)
@@ -97,7 +97,7 @@ td_status td_cuda_convolution(const td_convolution_plan *p) {
     set_tensors(&c, p);
     set_geometry(&c, &p->geometry, p->direction);
     if (!td_cuda_product_fits(&c.size))
-        return td_cuda_fall_back("convolution", p, sizeof *p, run_on_cpu, 4, 1);
+        return td_cuda_fall_back("convolution", p, sizeof *p, run_on_cpu, 5, 1);
     TD_TRY(td_cuda_product_parts(&c.size, (td_dtype)c.dtype, p->stream, &room));
     status = td_cuda_status(td_cu_convolution_run(&c, s), "convolving");
 done:

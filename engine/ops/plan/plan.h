@@ -361,12 +361,25 @@ typedef enum td_conv_direction {
     TD_CONV_WEIGHT   /* out = weight's gradient, a = x, b = y's gradient */
 } td_conv_direction;
 
+/* What becomes of each element v of a result, last of all. */
+typedef enum td_curve {
+    TD_CURVE_NONE,
+    TD_CURVE_LIMITED,  /* minimum(maximum(v, least), most) */
+    TD_CURVE_HARDSWISH /* v * minimum(maximum(v + 3, 0), 6) / 6 */
+} td_curve;
+typedef struct td_epilogue {
+    td_curve curve;
+    float least, most;
+} td_epilogue;
+
 /* All tensors without gaps, as the geometry says, and of one floating dtype; forward of integers
- * too, which wrap around. */
+ * too, which wrap around. Of float32, forward, on the CPU alone: `added` (NULL: nothing), which has
+ * out's shape and strides, is added to the result, and then comes the epilogue. */
 typedef struct td_convolution_plan {
-    TD_PLAN_HEAD(4, *out, *a, *b, *bias);
+    TD_PLAN_HEAD(5, *out, *a, *b, *bias, *added);
     td_conv_geometry geometry;
     td_conv_direction direction;
+    td_epilogue epilogue;
 } td_convolution_plan;
 
 /* ---- windows over one to three spatial dims ---- */

@@ -51,14 +51,28 @@ static td_status check_planes(const td_conv_geometry *g) {
     return TD_OK;
 }
 
-/* stride, padding, dilation and groups as the operators have them, of three dims. */
-static td_status read_how(const td_value *a, td_conv_geometry *g) {
+/* The padding before each dim and behind it, of a list that has both for each. */
+static td_status read_pairs(td_value v, int n, int64_t *before, int64_t *behind) {
+    int64_t all[2 * TD_SPATIAL];
+    td_status status = td_read_spatial("padding", v, 2 * n, 0, all);
+    for (int d = 0; d < n && status == TD_OK; d++) {
+        before[d] = all[2 * d];
+        behind[d] = all[2 * d + 1];
+    }
+    return status;
+}
+
+/* stride, padding, dilation and groups as the operators have them, of three dims. `behind`: the
+ * padding behind the input, where it isn't what it is before; padding has `pairs` then. */
+static td_status read_how(const td_value *a, bool pairs, td_conv_geometry *g, int64_t *behind) {
     int n = g->spatial, first = TD_SPATIAL - n;
     bool words = a[1].kind == TD_KIND_STRING, same = words && !strcmp(a[1].string, "same");
     g->groups = a[3].i;
     td_status status = td_read_spatial("stride", a[0], n, 1, g->stride + first);
+    pairs = pairs && !words && a[1].n == 2 * n;
     if (status == TD_OK && !words)
-        status = td_read_spatial("padding", a[1], n, 0, g->padding + first);
+        status = pairs ? read_pairs(a[1], n, g->padding + first, behind + first)
+                       : td_read_spatial("padding", a[1], n, 0, g->padding + first);
     if (status == TD_OK)
         status = td_read_spatial("dilation", a[2], n, 1, g->dilation + first);
     for (int d = first; d < TD_SPATIAL && status == TD_OK && words; d++) {
@@ -67,18 +81,20 @@ static td_status read_how(const td_value *a, td_conv_geometry *g) {
                            (long long)g->stride[d]);
         g->padding[d] = same ? g->dilation[d] * (g->kernel[d] - 1) / 2 : 0;
     }
+    for (int d = 0; d < TD_SPATIAL && !pairs; d++)
+        behind[d] = g->padding[d];
     return status;
 }
 
 /* How many places a dim of the result has. */
-static td_status find_out(td_conv_geometry *g, bool same) {
+static td_status find_out(td_conv_geometry *g, bool same, const int64_t *behind) {
     char kernel[TD_SHAPE_TEXT], in[TD_SHAPE_TEXT];
     int64_t reach[TD_SPATIAL], room[TD_SPATIAL];
     int first = TD_SPATIAL - g->spatial;
     bool fits = true;
     for (int d = 0; d < TD_SPATIAL; d++) {
         reach[d] = g->dilation[d] * (g->kernel[d] - 1) + 1;
-        room[d] = g->in[d] + 2 * g->padding[d];
+        room[d] = g->in[d] + g->padding[d] + behind[d];
         fits = fits && g->kernel[d] >= 1 && (same || reach[d] <= room[d]);
         g->out[d] = same ? g->in[d] : (room[d] - reach[d]) / g->stride[d] + 1;
     }
@@ -88,8 +104,11 @@ static td_status find_out(td_conv_geometry *g, bool same) {
                           by_text(g->spatial, room + first, in));
 }
 
-td_status td_conv_geometry_make(int n, int ndim, const int64_t *x, int weight_ndim,
-                                const int64_t *weight, const td_value *args, td_conv_geometry *g) {
+/* As td_conv_geometry_make; `pairs`: padding may have two numbers for each dim. */
+static td_status make_geometry(int n, int ndim, const int64_t *x, int weight_ndim,
+                               const int64_t *weight, const td_value *args, bool pairs,
+                               td_conv_geometry *g) {
+    int64_t behind[TD_SPATIAL] = {0};
     static const char *const kernels[] = {"...", "L", "H, W", "D, H, W"};
     char text[TD_SHAPE_TEXT];
     int spatial = n ? n : weight_ndim - 2;
@@ -113,11 +132,16 @@ td_status td_conv_geometry_make(int n, int ndim, const int64_t *x, int weight_nd
     memcpy(g->kernel + first, weight + 2, sizeof(int64_t) * (size_t)spatial);
     status = check_planes(g);
     if (status == TD_OK)
-        status = read_how(args, g);
+        status = read_how(args, pairs, g, behind);
     if (status == TD_OK)
         status = check_channels(g, weight_ndim, weight);
     bool same = args[1].kind == TD_KIND_STRING && !strcmp(args[1].string, "same");
-    return status ? status : find_out(g, same);
+    return status ? status : find_out(g, same, behind);
+}
+
+td_status td_conv_geometry_make(int n, int ndim, const int64_t *x, int weight_ndim,
+                                const int64_t *weight, const td_value *args, td_conv_geometry *g) {
+    return make_geometry(n, ndim, x, weight_ndim, weight, args, false, g);
 }
 
 void td_conv_images_meta(const td_conv_geometry *g, bool in, td_dtype dtype, td_meta *out) {
@@ -157,10 +181,12 @@ static void choose_layout(td_conv_geometry *g, const td_tensor *a, const td_tens
                        (td_lies_channels_last(0, a) || td_lies_channels_last(0, b));
 }
 
-/* Hand the rule's plan to the device, its tensors packed: a has images, b the weight or images. */
-static td_status convolve(td_call *call, td_tensor *a, td_tensor *b, td_tensor *bias) {
+/* Hand the rule's plan to the device, its tensors packed: a has images, b the weight or images, and
+ * `added` (NULL: none) those that are added to the result. */
+static td_status convolve(td_call *call, td_tensor *a, td_tensor *b, td_tensor *bias,
+                          td_tensor *added) {
     td_convolution_plan *p = TD_PLAN(call, td_convolution_plan);
-    td_tensor *packed[3] = {NULL};
+    td_tensor *packed[4] = {NULL};
     td_conv_geometry *g = &p->geometry;
     bool weighs = p->direction == TD_CONV_WEIGHT;
     td_status status = TD_OK;
@@ -172,24 +198,27 @@ static td_status convolve(td_call *call, td_tensor *a, td_tensor *b, td_tensor *
     TD_TRY(td_pack_spatial(b, weighs ? g->channels_last : g->weight_last, &packed[1]));
     if (bias)
         TD_TRY(td_contiguous(bias, &packed[2]));
+    if (added)
+        TD_TRY(td_pack_spatial(added, g->channels_last, &packed[3]));
+    p->added = packed[3];
     p->a = packed[0];
     p->b = packed[1];
     p->bias = packed[2];
     status = p->out->numel ? TD_RUN(td_tensor_device(p->out), convolution, p) : TD_OK;
 done:
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 4; k++)
         td_release(packed[k]);
     return status;
 }
 
 /* ---- forward(input, weight, bias, ...), of `n` spatial dims ---- */
 
-static td_status rule_conv(const td_call *call, td_meta *out, int n) {
+static td_status make_rule(const td_call *call, td_meta *out, int n, bool pairs) {
     const td_value *a = call->args;
     const td_tensor *x = a[0].tensor, *weight = a[1].tensor, *bias = td_arg_tensor(a[2]);
     td_conv_geometry *g = plan_convolution(call, TD_CONV_FORWARD);
     td_status status =
-        td_conv_geometry_make(n, x->ndim, x->sizes, weight->ndim, weight->sizes, a + 3, g);
+        make_geometry(n, x->ndim, x->sizes, weight->ndim, weight->sizes, a + 3, pairs, g);
     if (status == TD_OK)
         status = td_check_pair(x, weight);
     if (status == TD_OK)
@@ -200,6 +229,9 @@ static td_status rule_conv(const td_call *call, td_meta *out, int n) {
     td_conv_images_meta(g, false, (td_dtype)x->dtype, out);
     return TD_OK;
 }
+static td_status rule_conv(const td_call *call, td_meta *out, int n) {
+    return make_rule(call, out, n, false);
+}
 TD_RULE(rule_conv1d, rule_conv, 1)
 TD_RULE(rule_conv2d, rule_conv, 2)
 TD_RULE(rule_conv3d, rule_conv, 3)
@@ -207,7 +239,38 @@ TD_RULE(rule_convolution, rule_conv, 0)
 
 static td_status kernel_conv(td_call *call) {
     const td_value *a = call->args;
-    return convolve(call, a[0].tensor, a[1].tensor, td_arg_tensor(a[2]));
+    return convolve(call, a[0].tensor, a[1].tensor, td_arg_tensor(a[2]), NULL);
+}
+
+/* ---- fused_convolution(input, weight, bias, ..., added, curve, least, most) ---- */
+
+enum { FUSED_ADDED = 7, FUSED_CURVE, FUSED_LEAST, FUSED_MOST };
+
+static td_status rule_fused_convolution(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    const td_tensor *added = td_arg_tensor(a[FUSED_ADDED]);
+    td_status status = make_rule(call, out, 0, true);
+    if (status)
+        return status;
+    if (added && (added->ndim != out->ndim ||
+                  memcmp(added->sizes, out->sizes, sizeof *out->sizes * (size_t)out->ndim)))
+        return td_fail(TD_ESHAPE, "added must have the result's shape");
+    td_epilogue *e = &TD_PLAN(call, td_convolution_plan)->epilogue;
+    const char *curve = a[FUSED_CURVE].string;
+    *e = (td_epilogue){.curve = !strcmp(curve, "limited")     ? TD_CURVE_LIMITED
+                                : !strcmp(curve, "hardswish") ? TD_CURVE_HARDSWISH
+                                                              : TD_CURVE_NONE,
+                       .least = (float)td_arg_double(a[FUSED_LEAST]),
+                       .most = (float)td_arg_double(a[FUSED_MOST])};
+    return TD_OK;
+}
+
+static td_status kernel_fused_convolution(td_call *call) {
+    const td_value *a = call->args;
+    if (td_tensor_device(call->out[0]).type != TD_CPU)
+        return td_fail(TD_EVALUE, "a convolution with an epilogue is for the CPU alone");
+    return convolve(call, a[0].tensor, a[1].tensor, td_arg_tensor(a[2]),
+                    td_arg_tensor(a[FUSED_ADDED]));
 }
 
 /* ---- conv_input(input_size, weight, gradient, ...) ---- */
@@ -228,7 +291,7 @@ static td_status rule_conv_input(const td_call *call, td_meta *out) {
 }
 
 static td_status kernel_conv_input(td_call *call) {
-    return convolve(call, call->args[2].tensor, call->args[1].tensor, NULL);
+    return convolve(call, call->args[2].tensor, call->args[1].tensor, NULL, NULL);
 }
 
 /* ---- conv_weight(input, weight_size, gradient, ...) ---- */
@@ -249,7 +312,7 @@ static td_status rule_conv_weight(const td_call *call, td_meta *out) {
 }
 
 static td_status kernel_conv_weight(td_call *call) {
-    return convolve(call, call->args[0].tensor, call->args[2].tensor, NULL);
+    return convolve(call, call->args[0].tensor, call->args[2].tensor, NULL, NULL);
 }
 
 /* ---- transposed ---- */
@@ -459,6 +522,17 @@ TD_OPERATOR(convolution) = {
     .gradient = GRADIENT,
     LOWER,
     .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(fused_convolution) = {
+    .schema = "(Tensor input, Tensor weight, Tensor? bias, int[] stride, "
+              "int[]|\"same\"|\"valid\" padding, int[] dilation, int groups, Tensor? added, "
+              "\"none\"|\"limited\"|\"hardswish\" curve, number least, number most) -> Tensor",
+    .doc = "A convolution whose padding may differ before and behind, to which a tensor is added "
+           "and then an activation applied: a step of graphs on the CPU that aren't recorded.",
+    .rule = rule_fused_convolution,
+    .kernel = kernel_fused_convolution,
+    .dtypes = TD_DTYPE_BIT(F32),
+    .flags = TD_OP_NONDIFF | TD_OP_INTERNAL,
 };
 TD_OPERATOR(conv_input) = {
     .schema = "(int[] input_size, Tensor weight, Tensor gradient, " HOW_TYPES,

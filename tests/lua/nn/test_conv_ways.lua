@@ -1,9 +1,9 @@
--- test_conv_ways.lua: convolutions that the CPU makes in ways of its own (kernels of one place as products, depthwise ones plane by
--- plane) against float64, which goes another way; and that a result does not depend on threads or on how often a weight was met.
+-- test_conv_ways.lua: convolutions that the CPU makes in ways of its own (kernels of one place as products, depthwise ones a
+-- vector of channels at a time) against float64, which goes another way; and that a result does not depend on threads or on how often a weight was met.
 local t = require "harness"
 local F = tide.nn.functional
 
--- x's shape, weight's shape, stride, padding, groups.
+-- x's shape, weight's shape, stride, padding, groups, dilation, whether images lie channels last.
 local cases = {
     { { 1, 24, 16, 9 }, { 40, 24, 1, 1 } }, { { 3, 7, 12, 11 }, { 5, 7, 1, 1 } }, { { 2, 70, 32, 32 }, { 33, 70, 1, 1 } },
     { { 1, 300, 7, 7 }, { 130, 300, 1, 1 } }, { { 1, 600, 5, 3 }, { 64, 600, 1, 1 } }, { { 2, 300, 7, 7 }, { 130, 300, 1, 1 } },
@@ -11,11 +11,15 @@ local cases = {
     { { 1, 5, 20, 17 }, { 5, 1, 3, 3 }, 1, 1, 5 }, { { 2, 3, 14, 14 }, { 3, 1, 5, 5 }, 1, 2, 3 }, { { 1, 4, 33, 40 }, { 4, 1, 3, 3 }, 2, 0, 4 },
     { { 1, 4, 30, 31 }, { 4, 1, 5, 5 }, 2, 2, 4 }, { { 1, 2, 18, 50 }, { 2, 1, 3, 3 }, 1, 0, 2 }, { { 1, 2, 4, 70 }, { 2, 1, 5, 5 }, 1, 3, 2 },
     { { 1, 6, 16, 16 }, { 6, 1, 3, 3 }, { 1, 2 }, 1, 6 }, { { 1, 6, 16, 16 }, { 12, 1, 3, 3 }, 1, 1, 6 }, { { 1, 3, 29, 29 }, { 3, 1, 3, 3 }, 2, { 1, 2 }, 3 },
+    { { 1, 37, 7, 7 }, { 37, 1, 5, 5 }, 1, 2, 37 }, { { 1, 16, 3, 2 }, { 16, 1, 7, 7 }, 1, 3, 16 }, { { 3, 18, 15, 13 }, { 18, 1, 3, 3 }, 2, 1, 18, 2 },
+    { { 1, 20, 9, 61 }, { 20, 1, 2, 4 }, { 3, 1 }, { 0, 5 }, 20 }, { { 1, 35, 50 }, { 35, 1, 3 }, 2, 1, 35 }, { { 2, 17, 90, 80 }, { 17, 1, 3, 3 }, 1, 1, 17 },
+    { { 1, 24, 16, 9 }, { 100, 24, 1, 1 }, 1, 0, 1, 1, true }, { { 3, 600, 7, 5 }, { 70, 600, 1, 1 }, 1, 0, 1, 1, true },
+    { { 2, 32, 12, 12 }, { 32, 1, 3, 3 }, 1, 1, 32, 1, true },
 }
 
 local function convolve(x, weight, bias, case)
     local by_dims = { F.conv1d, F.conv2d, F.conv3d }
-    return by_dims[x:dim() - 2](x, weight, bias, { stride = case[3] or 1, padding = case[4] or 0, groups = case[5] or 1 })
+    return by_dims[x:dim() - 2](x, weight, bias, { stride = case[3] or 1, padding = case[4] or 0, groups = case[5] or 1, dilation = case[6] or 1 })
 end
 
 for k, case in ipairs(cases) do
@@ -23,6 +27,7 @@ for k, case in ipairs(cases) do
         local _ <close> = tide.no_grad()
         tide.manual_seed(k)
         local x, weight, threads = tide.randn(case[1]), tide.randn(case[2]), tide.get_num_threads()
+        x = case[7] and x:contiguous { memory_format = "channels_last" } or x
         for _, bias in ipairs { false, tide.randn(case[2][1]) } do
             local b = bias or nil
             local want = convolve(x:double(), weight:double(), b and b:double(), case)
