@@ -81,10 +81,10 @@ def tanh_rnn(what):
 
 
 class Letters(nn.Module):
-    def __init__(self, tokens, width, layers):
+    def __init__(self, tokens, width, layers, kind=nn.LSTM):
         super().__init__()
         self.embed = nn.Embedding(tokens, width)
-        self.lstm = nn.LSTM(width, width, layers, batch_first=True)
+        self.lstm = kind(width, width, layers, batch_first=True)
         self.out = nn.Linear(width, tokens)
 
     def forward(self, tokens):
@@ -287,6 +287,7 @@ def dqn(_):
 NETWORKS = {
     "tutorial": tutorial, "resnet18": resnet("resnet18", 8, 32, 10, True), "resnet50": resnet("resnet50", 4, 96, 1000),
     "resnet101": resnet("resnet101", 2, 96, 1000), "tanh_rnn": tanh_rnn, "letters": language(lambda: Letters(65, 128, 2), 16, 300, 1),
+    "gru_letters": language(lambda: Letters(65, 128, 2, nn.GRU), 16, 300, 1),
     "gpt": language(lambda: Gpt(65, 128, 4, 4, 64), 8, 300, 0.3), "vae": vae, "diffusion": diffusion, "tacotron2": tacotron2,
     "waveglow": waveglow, "dqn": dqn}
 NO_BYTES = ("diffusion", "tacotron2", "waveglow", "dqn")
@@ -300,7 +301,7 @@ def in_bytes(case, weights=None):
     if weights is not None:
         net.load_state_dict(weights)
     if not case.images:
-        return torch.ao.quantization.quantize_dynamic(net, {nn.Linear, nn.LSTM}, dtype=torch.qint8)
+        return torch.ao.quantization.quantize_dynamic(net, {nn.Linear, nn.LSTM, nn.GRU}, dtype=torch.qint8)
     if hasattr(net, "fuse_model"):
         net.fuse_model()
     else:
