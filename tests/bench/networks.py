@@ -44,12 +44,17 @@ def tutorial(_):
     return Case(net, [bench.uniform((n, 3, 32, 32))], bench.ints((n,), 0, 10), classes, rights, (600, 0.02), images=True)
 
 
+BLOCKS = {"resnet18": [2, 2, 2, 2], "resnet50": [3, 4, 6, 3], "resnet101": [3, 4, 23, 3]}  # of the stages
+
+
 def resnet(name, batch, pixels, count, small=False):
     def build(what):
-        models = torchvision.models.quantization if what == "int8" else torchvision.models
-        if not hasattr(models, name):
-            models = torchvision.models
-        net = getattr(models, name)(num_classes=count)
+        if what == "int8":
+            models = torchvision.models.quantization.resnet
+            block = models.QuantizableBasicBlock if name == "resnet18" else models.QuantizableBottleneck
+            net = models.QuantizableResNet(block, BLOCKS[name], num_classes=count)
+        else:
+            net = getattr(torchvision.models, name)(num_classes=count)
         if small:
             net.conv1, net.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity()
         n, side = bench.size(batch, 2), bench.size(pixels, 32)
