@@ -1,4 +1,4 @@
--- rnn.lua: the talks' RNN with tanh, written out, and a language model of letters on LSTM layers.
+-- rnn.lua: the talks' RNN with tanh, written out, and a language model of letters on LSTM or GRU layers.
 --
 --     tide notebooks/networks/rnn.lua FILE [steps]      learns a text letter by letter, and goes on writing it
 local tide = require "tide"
@@ -28,11 +28,11 @@ end
 
 -- ---- a language model ----
 
-local Letters = nn.class "LSTMLetters"
+local Letters = nn.class "RecurrentLetters"
 
-function Letters:init(tokens, width, layers)
+function Letters:init(tokens, width, layers, kind)
     self.embed = nn.Embedding(tokens, width)
-    self.lstm = nn.LSTM(width, width, { num_layers = layers, batch_first = true })
+    self.lstm = nn[kind](width, width, { num_layers = layers, batch_first = true })
     self.out = nn.Linear(width, tokens)
 end
 
@@ -61,9 +61,9 @@ function rnn.tanh(inputs, width, outputs)
     return Tanh(inputs, width, outputs)
 end
 
---- letters(tokens, width, layers): the language model.
-function rnn.letters(tokens, width, layers)
-    return Letters(tokens, width, layers)
+--- letters(tokens, width, layers, kind): the language model, on layers of the kind "LSTM", as if not said otherwise, or "GRU".
+function rnn.letters(tokens, width, layers, kind)
+    return Letters(tokens, width, layers, kind or "LSTM")
 end
 
 --- train_letters(net, tokens, {steps, batch, length, rate}): the losses of Adam on a text in `batch` columns; each goes on from
@@ -80,7 +80,7 @@ function rnn.train_letters(net, tokens, options)
         end
         local scores
         scores, state = net(columns[{ {}, { at, at + length - 1 } }], state)
-        state = { state[1]:detach(), state[2]:detach() }
+        state = tide.is_tensor(state) and state:detach() or { state[1]:detach(), state[2]:detach() }
         local loss = F.cross_entropy(scores:flatten(1, 2), columns[{ {}, { at + 1, at + length } }]:flatten())
         optimizer:zero_grad()
         loss:backward()

@@ -6,6 +6,7 @@
 -- which networks.py begins too.
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 local bench = dofile(here .. "bench.lua")
+local pytorch_name = dofile(here .. "../models/pytorch_names.lua")
 local root = here .. "../../notebooks/networks/"
 local folder = os.getenv "TIDE_BENCH_DATA"
 local nn, F = tide.nn, tide.nn.functional
@@ -15,9 +16,12 @@ local function network(name) return dofile(root .. name .. ".lua") end
 
 -- ---- real data: {inputs, target} of `many` examples ----
 
+local read = {} -- Fashion-MNIST, by whether it is for training
+
 -- Images of clothes (many, 28, 28) from 0 to 1, and their kinds.
 local function clothes(many, train)
-    local data = tide.data.fashion_mnist { train = train }
+    local data = read[train] or tide.data.fashion_mnist { train = train }
+    read[train] = data
     return data.data[{ { 1, many } }]:view(-1, 28, 28):float() / 255, data.targets[{ { 1, many } }]
 end
 
@@ -77,6 +81,7 @@ local function resnet(depth, batch, pixels, options)
     return function()
         local n, side = size(batch, 2), size(pixels, 32)
         local made = network "resnet"
+        options.width = bench.tiny and 8 or nil
         return { net = made.new(depth, options), inputs = { bench.uniform { n, 3, side, side } }, target = bench.ints({ n }, 0, options.classes) + 1,
             images = true, fuse = made.fused, loss = classes, data = options.small and clothes_for(3), score = rights, unit = RIGHT, steps = 150, rate = 0.02 }
     end
@@ -128,8 +133,8 @@ end
 
 local function waveglow()
     local made, n, frames = network "waveglow", size(2, 1), size(16, 4)
-    return { net = made.new { steps = 6, width = 64, layers = 4 }, inputs = { bench.uniform { n, frames * 256 }, bench.uniform { n, 80, frames } },
-        target = tide.zeros(1), loss = function(_, noise, volume) return made.loss(noise, volume) end }
+    return { net = made.new { steps = size(6, 2), width = size(64, 8), layers = size(4, 2) },
+        inputs = { bench.uniform { n, frames * 256 }, bench.uniform { n, 80, frames } }, target = tide.zeros(1), loss = function(_, noise, volume) return made.loss(noise, volume) end }
 end
 
 -- What a step of Q-learning asks of the network: the worth of actions that were taken.
@@ -141,11 +146,13 @@ local function dqn()
 end
 
 local function letters() return network("rnn").letters(65, 128, 2) end
+local function gru_letters() return network("rnn").letters(65, 128, 2, "GRU") end
 local function gpt() return network("gpt").new { tokens = 65, width = 128, heads = 4, layers = 4, context = 64 } end
 
 local NETWORKS <const> = {
     { "tutorial", tutorial }, { "resnet18", resnet(18, 8, 32, { classes = 10, small = true }) }, { "resnet50", resnet(50, 4, 96, { classes = 1000 }) },
     { "resnet101", resnet(101, 2, 96, { classes = 1000 }) }, { "tanh_rnn", tanh_rnn }, { "letters", language(letters, 16, 300, 1) },
+    { "gru_letters", language(gru_letters, 16, 300, 1) },
     { "gpt", language(gpt, 8, 300, 0.3) }, { "vae", vae }, { "diffusion", diffusion }, { "tacotron2", tacotron2 }, { "waveglow", waveglow },
     { "dqn", dqn },
 }
@@ -237,18 +244,13 @@ end
 
 -- ---- learning ----
 
--- PyTorch's name of a parameter: lists count from 0.
-local function theirs(name)
-    return (("." .. name):gsub("%.(%d+)%f[.\0]", function(k) return "." .. k - 1 end):sub(2))
-end
-
 local function write(path, case, inputs, target, test_inputs, test_target)
     local all = { target = target:clone(), test_target = test_target:clone() } -- an autoencoder's are its inputs
     for k, x in ipairs(inputs) do
         all["input." .. k - 1], all["test_input." .. k - 1] = x, test_inputs[k]
     end
     for name, x in pairs(case.net:state_dict()) do
-        all["net." .. theirs(name)] = x:contiguous()
+        all["net." .. pytorch_name(name)] = x:contiguous()
     end
     tide.save(all, path)
 end

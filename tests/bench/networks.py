@@ -44,12 +44,17 @@ def tutorial(_):
     return Case(net, [bench.uniform((n, 3, 32, 32))], bench.ints((n,), 0, 10), classes, rights, (600, 0.02), images=True)
 
 
+BLOCKS = {"resnet18": [2, 2, 2, 2], "resnet50": [3, 4, 6, 3], "resnet101": [3, 4, 23, 3]}  # of the stages
+
+
 def resnet(name, batch, pixels, count, small=False):
     def build(what):
-        models = torchvision.models.quantization if what == "int8" else torchvision.models
-        if not hasattr(models, name):
-            models = torchvision.models
-        net = getattr(models, name)(num_classes=count)
+        if what == "int8":
+            models = torchvision.models.quantization.resnet
+            block = models.QuantizableBasicBlock if name == "resnet18" else models.QuantizableBottleneck
+            net = models.QuantizableResNet(block, BLOCKS[name], num_classes=count)
+        else:
+            net = getattr(torchvision.models, name)(num_classes=count)
         if small:
             net.conv1, net.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity()
         n, side = bench.size(batch, 2), bench.size(pixels, 32)
@@ -81,10 +86,10 @@ def tanh_rnn(what):
 
 
 class Letters(nn.Module):
-    def __init__(self, tokens, width, layers):
+    def __init__(self, tokens, width, layers, kind=nn.LSTM):
         super().__init__()
         self.embed = nn.Embedding(tokens, width)
-        self.lstm = nn.LSTM(width, width, layers, batch_first=True)
+        self.lstm = kind(width, width, layers, batch_first=True)
         self.out = nn.Linear(width, tokens)
 
     def forward(self, tokens):
@@ -287,6 +292,7 @@ def dqn(_):
 NETWORKS = {
     "tutorial": tutorial, "resnet18": resnet("resnet18", 8, 32, 10, True), "resnet50": resnet("resnet50", 4, 96, 1000),
     "resnet101": resnet("resnet101", 2, 96, 1000), "tanh_rnn": tanh_rnn, "letters": language(lambda: Letters(65, 128, 2), 16, 300, 1),
+    "gru_letters": language(lambda: Letters(65, 128, 2, nn.GRU), 16, 300, 1),
     "gpt": language(lambda: Gpt(65, 128, 4, 4, 64), 8, 300, 0.3), "vae": vae, "diffusion": diffusion, "tacotron2": tacotron2,
     "waveglow": waveglow, "dqn": dqn}
 NO_BYTES = ("diffusion", "tacotron2", "waveglow", "dqn")
@@ -300,7 +306,7 @@ def in_bytes(case, weights=None):
     if weights is not None:
         net.load_state_dict(weights)
     if not case.images:
-        return torch.ao.quantization.quantize_dynamic(net, {nn.Linear, nn.LSTM}, dtype=torch.qint8)
+        return torch.ao.quantization.quantize_dynamic(net, {nn.Linear, nn.LSTM, nn.GRU}, dtype=torch.qint8)
     if hasattr(net, "fuse_model"):
         net.fuse_model()
     else:

@@ -16,7 +16,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIDE = os.environ.get("TIDE", os.path.join(HERE, "..", "..", "build", "release", "tide"))
 PYTHON = os.environ.get("PYTHON", sys.executable)
-NETWORKS = ("tutorial", "resnet18", "resnet50", "resnet101", "tanh_rnn", "letters", "gpt", "vae", "diffusion", "tacotron2",
+NETWORKS = ("tutorial", "resnet18", "resnet50", "resnet101", "tanh_rnn", "letters", "gru_letters", "gpt", "vae", "diffusion", "tacotron2",
             "waveglow", "dqn")
 WAYS = ("f32", "amp", "channels_last", "amp+channels_last", "scripted", "int8")
 

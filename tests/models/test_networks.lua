@@ -3,6 +3,7 @@
 local t = require "harness"
 local source = os.getenv "TIDE_SOURCE"
 local golden = dofile(source .. "/tests/models/golden_networks.lua")
+local pytorch_name = dofile(source .. "/tests/models/pytorch_names.lua")
 local F = tide.nn.functional
 
 local function network(name) return dofile(source .. "/notebooks/networks/" .. name .. ".lua") end
@@ -21,17 +22,12 @@ local function wave(shape, phase)
     return (tide.arange(n, { dtype = tide.float64 }) * 0.7 + phase):sin():view(shape)
 end
 
--- PyTorch's name of a parameter: lists count from 0.
-local function theirs(name)
-    return (("." .. name):gsub("%.(%d+)%f[.\0]", function(k) return "." .. k - 1 end):sub(2))
-end
-
 local function fill(net)
     local names, state = {}, {}
     for name, x in pairs(net:state_dict()) do
         if not name:find "num_batches_tracked$" then
-            state[theirs(name)] = x
-            names[#names + 1] = theirs(name)
+            state[pytorch_name(name)] = x
+            names[#names + 1] = pytorch_name(name)
         end
     end
     table.sort(names)
@@ -155,9 +151,11 @@ t.test("language_models_learn_a_text", function()
         local net = gpt.new { tokens = #names, context = 32, width = 32, heads = 2, layers = 2 }
         return gpt.train(net, tokens, { steps = 25, length = 24, rate = 5e-3 })
     end, 0.6)
-    learns(function()
-        return rnn.train_letters(rnn.letters(#names, 32, 1), tokens, { steps = 25, batch = 4, length = 24, rate = 2e-2 })
-    end, 0.6)
+    for _, kind in ipairs { "LSTM", "GRU" } do
+        learns(function()
+            return rnn.train_letters(rnn.letters(#names, 32, 1, kind), tokens, { steps = 25, batch = 4, length = 24, rate = 2e-2 })
+        end, 0.6)
+    end
 end)
 
 t.test("the_rnn_of_the_talks_adds_what_it_reads", function()

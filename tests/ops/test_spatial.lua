@@ -206,6 +206,28 @@ t.test("pooling_of_pairs_and_of_long_windows_is_exact_at_any_length", function()
     end
 end)
 
+t.test("largest_of_windows_are_the_same_with_few_channels_last", function()
+    local _ <close> = tide.no_grad()
+    tide.manual_seed(1)
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.int32 } do
+        for _, channels in ipairs { 2, 3, 6, 7, 8 } do
+            for _, window in ipairs { { 2, 2, 0, 1 }, { 3, 1, 1, 2 }, { 5, 3, 2, 1 } } do
+                for _, width in ipairs { 9, 700 } do
+                    local x = (tide.randn(2, channels, 6, width) * 100):to(dtype)
+                    if dtype.is_floating_point then
+                        x[{ 1, 1, 2, 3 }] = 0 / 0
+                    end
+                    local options = { stride = window[2], padding = window[3], dilation = window[4] }
+                    local wanted = tide.max_pool2d(x, window[1], options):double():nan_to_num(-1e9)
+                    local got = tide.max_pool2d(x:to { memory_format = "channels_last" }, window[1], options)
+                    t.is_true(got:is_contiguous { memory_format = "channels_last" })
+                    t.is_true(tide.equal(got:double():nan_to_num(-1e9), wanted), ("%s %d %d"):format(dtype, channels, width))
+                end
+            end
+        end
+    end
+end)
+
 t.test("max_pooling_of_a_line_gives_the_last_of_several_nan", function()
     local x = tide.tensor { { { 0 / 0, 1, 0 / 0, 0 / 0, 2, 0 / 0, 3, 3, -math.huge, -math.huge } } }
     local y, places = tide.max_pool1d(x, 2, { return_indices = true })

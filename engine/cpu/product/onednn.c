@@ -71,6 +71,7 @@ static atomic_llong made;
 static const td_late_onednn *dnn; /* NULL: not loaded yet */
 static dnnl_engine_t engine;
 static dnnl_primitive_attr_t attributes; /* of all primitives: scratch memory comes from us */
+static int bfloat_gain;                  /* td_dnn_bfloat_gain's, which every product asks for */
 static atomic_bool started;
 static pthread_key_t stream_key;
 
@@ -103,6 +104,16 @@ static void after_fork(void) {
     pthread_mutex_unlock(&lock);
 }
 
+static bool has(dnnl_cpu_isa_t set) {
+    return ((int)dnn->get_effective_cpu_isa() & (int)set) == (int)set; /* sets contain others */
+}
+
+static int find_bfloat_gain(void) {
+    if (has(dnnl_cpu_isa_avx512_core_amx))
+        return 8;
+    return has(dnnl_cpu_isa_avx512_core_bf16) && td_cpu_pairs_bfloats() ? 2 : 0;
+}
+
 static td_status start_locked(void) {
     static td_library library = {
         .name = "oneDNN", .file = "libtide-onednn.so", .table = TD_LATE_ONEDNN, .room = LOAD_ROOM};
@@ -123,6 +134,7 @@ static td_status start_locked(void) {
     DNN_TRY("setting attributes",
             dnn->primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user));
     pthread_atfork(before_fork, after_fork, after_fork);
+    bfloat_gain = find_bfloat_gain();
     atomic_store_explicit(&started, true, memory_order_release);
 done:
     return status;
@@ -517,16 +529,8 @@ done:
     return status;
 }
 
-static bool has(dnnl_cpu_isa_t set) {
-    return ((int)dnn->get_effective_cpu_isa() & (int)set) == (int)set; /* sets contain others */
-}
-
 int td_dnn_bfloat_gain(void) {
-    if (start())
-        return 0;
-    if (has(dnnl_cpu_isa_avx512_core_amx))
-        return 8;
-    return has(dnnl_cpu_isa_avx512_core_bf16) && td_cpu_pairs_bfloats() ? 2 : 0;
+    return start() ? 0 : bfloat_gain;
 }
 
 td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,

@@ -12,6 +12,8 @@
 
 #define SAME(x) (x)
 
+enum { NARROW_ROW = 1024 }; /* elements of lines whose windows have few at every place */
+
 /* Places from `at` on, where they are wanted. */
 static inline int64_t *places_from(int64_t *places, int64_t at) {
     return places ? places + at : NULL;

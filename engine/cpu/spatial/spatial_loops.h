@@ -440,6 +440,63 @@ static void NAME(max_folded)(T *y, int64_t *places, const T *x, const td_taps *a
     }
 }
 
+/* The largest of those of `most` that window k sees, from place `from` on, into y, which has room
+ * for `room` elements. */
+static inline void NAME(max_narrow)(T *y, const C *most, const td_taps *last, int64_t inner,
+                                    int64_t from, int64_t k, int64_t room) {
+    T few[NAME(most)];
+    NAME(some) best, v;
+    for (int64_t next = 0; next < inner; next += NAME(most)) {
+        int64_t at = inner < NAME(most) ? 0 : next + NAME(most) > inner ? inner - NAME(most) : next;
+        bool fits = room - at >= NAME(most);
+        memcpy(&best, most + (last->begin[k] - from) * inner + at, sizeof best);
+        for (int64_t t = last->begin[k] + last->step; t < last->end[k]; t += last->step) {
+            memcpy(&v, most + (t - from) * inner + at, sizeof v);
+            NAME(keep_larger)(&best, &v);
+        }
+        NAME(store_some)(fits ? y + at : few, &best);
+        for (int64_t c = at; !fits && c < inner; c++)
+            y[c] = few[c - at];
+    }
+}
+
+/* A row of windows with few elements at every place, and no places wanted: the lines' maxima side
+ * by side, then those that each window is wide. `room` as for max_wide. */
+static void NAME(max_narrow_row)(T *y, const T *x, const td_taps *axis, int64_t inner, int64_t i,
+                                 int64_t j, int64_t room) {
+    C most[NARROW_ROW + NAME(most)];
+    const td_taps *last = &axis[2];
+    for (int64_t k = 0, next; k < last->out; k = next) {
+        int64_t from = last->begin[k], n = last->end[k] - from;
+        for (next = k + 1; next < last->out && (last->end[next] - from) * inner <= NARROW_ROW;
+             next++)
+            n = last->end[next] - from;
+        for (int64_t c = 0; c < NAME(most); c++) /* what is read behind them */
+            most[n * inner + c] = 0;
+        int64_t line = (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * last->in + from;
+        for (int64_t c = 0; c < n * inner; c++)
+            most[c] = GET(x[line * inner + c]);
+        for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
+            for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step) {
+                line = (a * axis[1].in + b) * last->in + from;
+                NAME(max_values)(most, NULL, x + line * inner, 0, 1, 1, n * inner);
+            }
+        for (; k < next; k++)
+            NAME(max_narrow)(y + k * inner, most, last, inner, from, k, room - k * inner);
+    }
+}
+
+/* Does that pay? Whether it does must not depend on the instruction set: of zeros of both signs
+ * another one is kept. */
+static inline bool NAME(narrows)(const td_taps *last, int64_t inner) {
+    bool fits = inner > 1 && inner < 8;
+    for (int64_t k = 0; fits && k < last->out; k++)
+        fits =
+            (last->end[k] - last->begin[k]) * inner <= NARROW_ROW &&
+            (k == 0 || (last->begin[k] >= last->begin[k - 1] && last->end[k] >= last->end[k - 1]));
+    return fits;
+}
+
 /* Are a row's windows several lines high, each without gaps, and not too wide to be folded? */
 static bool NAME(folds)(const td_taps *axis, int64_t i, int64_t j) {
     int64_t lines = (axis[0].end[i] - axis[0].begin[i]) * (axis[1].end[j] - axis[1].begin[j]);
@@ -555,7 +612,7 @@ static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps
                       int64_t inner, int64_t begin, int64_t end) {
     bool lines = axis[1].pairs, alone = axis[1].single;
     bool paired = inner == 1 && axis[0].single && (lines || alone) && axis[2].pairs;
-    bool along = !places && axis[2].step == 1;
+    bool along = !places && axis[2].step == 1, narrow = !places && NAME(narrows)(&axis[2], inner);
     int64_t wide = lines ? axis[2].in : 0; /* a line alone is above and below */
     for (int64_t row = begin; row < end; row++) {
         int64_t i = row / axis[1].out, j = row % axis[1].out;
@@ -575,6 +632,12 @@ static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps
         if (inner == 1 && NAME(folds)(axis, i, j)) {
             int64_t at = row * axis[2].out;
             NAME(max_folded)((T *)to + at, places_from(places, at), from, axis, i, j);
+            continue;
+        }
+        if (narrow) {
+            int64_t at = row * axis[2].out * inner;
+            NAME(max_narrow_row)
+            ((T *)to + at, from, axis, inner, i, j, end * axis[2].out * inner - at);
             continue;
         }
         for (int64_t k = 0; k < axis[2].out; k++) {

@@ -1,11 +1,11 @@
 /* rnn.c: recurrent cells and sequences of them: Elman's (tanh or relu), LSTM, GRU. Composites: the
- * inputs of all times are multiplied at once, the states one after the other. */
+ * inputs of all times are multiplied at once, the states one after the other (recurrent.c). */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/ops/composite_rows.h"
-#include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/rule_helpers.h"
+
+#include <string.h>
 
 #define TD_FAMILY "rnn"
 
@@ -20,23 +20,27 @@ typedef struct weights {
     td_tensor *ih, *hh, *b_ih, *b_hh, *hr;
 } weights;
 
+/* *cell, of an LSTM, is replaced. */
 static td_status apply_gates(kind which, td_tensor *from_input, td_tensor *from_state,
                              td_tensor *state, td_tensor **cell, td_tensor **out) {
-    td_tensor *made[3];
-    td_status status;
-    if (which == RNN_TANH || which == RNN_RELU)
-        return TD_APPLY(out, elman_gate, TD_T(from_input), TD_T(from_state),
-                        TD_B(which == RNN_RELU));
-    if (which == GRU)
-        return TD_APPLY(out, gru_gates, TD_T(from_input), TD_T(from_state), TD_T(state));
-    status = td_op_apply(TD_OP(lstm_gates), made, 3,
-                         (td_value[]){TD_T(from_input), TD_T(from_state), TD_T(*cell)});
+    const td_value args[] = {TD_T(from_input), TD_T(from_state),
+                             TD_T(which == LSTM ? *cell : state)};
+    const td_op *ops[] = {[RNN_TANH] = TD_OP(elman_tanh),
+                          [RNN_RELU] = TD_OP(elman_relu),
+                          [LSTM] = TD_OP(lstm_gates),
+                          [GRU] = TD_OP(gru_gates)};
+    const td_op *op = ops[which];
+    td_tensor *made[3] = {NULL};
+    td_status status = td_op_apply(op, made, op->nparams, args);
     if (status)
         return status;
-    td_release(*cell);
-    td_release(made[2]);
-    *cell = made[1];
     *out = made[0];
+    if (which == LSTM) {
+        td_release(*cell);
+        *cell = made[1];
+    }
+    if (op->nresults > 1)
+        td_release(made[op->nresults - 1]);
     return TD_OK;
 }
 
@@ -180,33 +184,57 @@ done:
 static bool keeps_times(td_tensor *const *tensors, int n) {
     bool keep = td_modes_current.dispatcher != NULL;
     for (int k = 0; k < n; k++)
-        keep = keep || td_op_records(tensors[k]);
+        keep = keep || (tensors[k] && td_op_records(tensors[k]));
     return keep;
 }
 
-/* All times of an LSTM whose states are not projected, as one operator. Its biases are one. Under
- * autocast the weight is cast once, to the dtype in which the inputs were multiplied. */
-static td_status run_lstm_at_once(const weights *w, td_tensor *x, bool backwards, td_tensor **h,
-                                  td_tensor **c, td_tensor **out) {
-    td_tensor *projected = NULL, *made[3] = {NULL}, *hh = td_retain(w->hh), *bias = NULL;
+/* The operator that makes all times at once; args: what its own arguments are behind the five that
+ * all have. */
+static td_status apply_times(kind which, const td_value *first, td_value more, bool keep,
+                             td_tensor **made) {
+    td_value args[7];
+    const td_op *ops[] = {[RNN_TANH] = TD_OP(elman_times),
+                          [RNN_RELU] = TD_OP(elman_times),
+                          [LSTM] = TD_OP(lstm_times),
+                          [GRU] = TD_OP(gru_times)};
+    memcpy(args, first, 5 * sizeof *args);
+    args[5] = more;
+    args[6] = TD_B(keep);
+    return td_op_apply(ops[which], made, ops[which]->nparams, args);
+}
+
+/* All times of cells whose states are not projected, as one operator. Biases of sums are one. Under
+ * autocast weights are cast once, to the dtype in which the inputs were multiplied. */
+static td_status run_at_once(kind which, const weights *w, td_tensor *x, bool backwards,
+                             td_tensor **h, td_tensor **c, td_tensor **out) {
+    td_tensor *projected = NULL, *made[3] = {NULL}, *hh = td_retain(w->hh);
+    td_tensor *bias = td_retain(w->b_ih), *beside = which == GRU ? td_retain(w->b_hh) : NULL;
     bool casting = td_modes_current.casting;
     td_status status = TD_OK;
-    if (w->b_ih)
-        TD_TRY(TD_APPLY(&bias, add, TD_T(w->b_ih), TD_T(w->b_hh)));
+    if (bias && which != GRU)
+        TD_STEP(&bias, add, TD_T(bias), TD_T(w->b_hh));
     TD_TRY(TD_APPLY(&projected, linear, TD_T(x), TD_T(w->ih), td_tensor_or_nil(bias)));
     if (casting)
         TD_STEP(&hh, to, TD_T(hh), TD_DTYPE((td_dtype)projected->dtype));
-    bool keep = keeps_times((td_tensor *[]){projected, *h, *c, hh}, 4);
-    TD_TRY(td_op_apply(TD_OP(lstm_times), made, 7,
-                       (td_value[]){TD_T(projected), TD_T(*h), TD_T(*c), TD_T(hh), TD_B(backwards),
-                                    TD_B(casting), TD_B(keep)}));
+    if (casting && beside)
+        TD_STEP(&beside, to, TD_T(beside), TD_DTYPE((td_dtype)projected->dtype));
+    bool keep = keeps_times((td_tensor *[]){projected, *h, *c, hh, beside}, 5);
+    const td_value more[] = {[RNN_TANH] = TD_B(false),
+                             [RNN_RELU] = TD_B(true),
+                             [LSTM] = TD_T(*c),
+                             [GRU] = td_tensor_or_nil(beside)};
+    TD_TRY(apply_times(
+        which, (td_value[]){TD_T(projected), TD_T(*h), TD_T(hh), TD_B(backwards), TD_B(casting)},
+        more[which], keep, made));
     TD_STEP(h, select, TD_T(made[0]), TD_I(0), TD_I(backwards ? 0 : -1));
-    TD_STEP(c, select, TD_T(made[1]), TD_I(0), TD_I(backwards ? 0 : -1));
+    if (which == LSTM)
+        TD_STEP(c, select, TD_T(made[1]), TD_I(0), TD_I(backwards ? 0 : -1));
     *out = td_retain(made[0]);
 done:
     td_release(projected);
     td_release(hh);
     td_release(bias);
+    td_release(beside);
     for (int k = 0; k < 3; k++)
         td_release(made[k]);
     return status;
@@ -224,8 +252,8 @@ static td_status run_direction(const sequence *s, int64_t place, td_tensor *x, b
     TD_TRY(TD_APPLY(&first, select, TD_T(x), TD_I(0), TD_I(0)));
     const td_tensor *unit = s->c0 ? cells[place] : states[place];
     TD_TRY(check_cell(s->which, first, states[place], unit->sizes[unit->ndim - 1], &w));
-    if (s->which == LSTM && !s->projects)
-        status = run_lstm_at_once(&w, x, backwards, &states[place], &cells[place], out);
+    if (!s->projects && td_dtype_is_float((td_dtype)x->dtype))
+        status = run_at_once(s->which, &w, x, backwards, &states[place], &cells[place], out);
     else
         status = run_times(s, &w, x, backwards, &states[place], &cells[place], out);
 done:
@@ -407,28 +435,3 @@ SEQUENCE(gru, "Tensor", "(Tensor output, Tensor h)",
          "Layers of GRU cells over sequences (T, N, size); params layer by layer.",
          SEQUENCE_SHAPES("3*H", STATE, ""), .takes = "floating, one dtype",
          .notes = "The gates of each weight are reset, update, new, one below the other.");
-
-TD_OPERATOR(elman_gate) = {
-    .schema = "(Tensor x, Tensor h, bool rectified) -> Tensor",
-    .doc = "tanh or relu of the sum.",
-    .formula = "if(rectified, relu(x + h), tanh(x + h))",
-    .flags = TD_OP_INTERNAL,
-};
-TD_OPERATOR(gru_gates) = {
-    .schema = "(Tensor x, Tensor h, Tensor state) -> Tensor",
-    .doc = "New state from what input and state give to the three gates.",
-    .formula = "n = state.size(state.ndim - 1);"
-               "update = narrow(x, -1, n, n) + narrow(h, -1, n, n);"
-               "fresh = gru_fresh(narrow(x, -1, 0, n) + narrow(h, -1, 0, n),"
-               "                  narrow(x, -1, 2 * n, n), narrow(h, -1, 2 * n, n));"
-               "gru_state(update, fresh, state)",
-    .flags = TD_OP_INTERNAL,
-};
-ELEMENTS(gru_fresh, "(Tensor reset, Tensor x, Tensor h)", "What might be the new state.",
-         "tanh(x + sigmoid(reset) * h)",
-         "reset: g * (1 - out * out) * h * sigmoid(reset) * (1 - sigmoid(reset));"
-         "x: g * (1 - out * out); h: g * (1 - out * out) * sigmoid(reset)");
-ELEMENTS(gru_state, "(Tensor update, Tensor fresh, Tensor state)", "The state after a step.",
-         "fresh + sigmoid(update) * (state - fresh)",
-         "update: g * (state - fresh) * sigmoid(update) * (1 - sigmoid(update));"
-         "fresh: g * (1 - sigmoid(update)); state: g * sigmoid(update)");

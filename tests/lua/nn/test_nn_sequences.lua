@@ -351,19 +351,27 @@ t.test("gradients_of_ctc_have_no_derivative", function()
     t.error_has(function() (type(g) == "table" and g[1] or g):square():sum():backward() end, "has no derivative")
 end)
 
--- ---- an LSTM's times at once ----
+-- ---- all times of a layer at once ----
 
--- What the layers give, cell by cell.
-local function by_cells(lstm, x, h, c)
-    local hidden, cells, directions, forward = {}, {}, lstm.bidirectional and 2 or 1, nil
-    for place = 1, lstm.num_layers * directions do
+local KINDS = { lstm = "LSTM", gru = "GRU", rnn_tanh = "RNN", rnn_relu = "RNN" }
+
+local function recurrent(operator, options)
+    options.nonlinearity = operator:match "^rnn_(.*)"
+    return filled(nn[KINDS[operator]](3, 4, options))
+end
+
+-- What the layers give, cell by cell; c: of an LSTM.
+local function by_cells(layer, x, h, c)
+    local step = tide[layer.operator .. "_cell"]
+    local hidden, cells, directions, forward = {}, {}, layer.bidirectional and 2 or 1, nil
+    for place = 1, layer.num_layers * directions do
         local back = directions == 2 and place % 2 == 0
         local suffix = ("_l%d%s"):format((place - 1) // directions, back and "_reverse" or "")
-        local outputs, state, cell = {}, h[place], c[place]
+        local outputs, state, cell = {}, h[place], c and c[place]
         for k = 1, #x do
             local time = back and #x + 1 - k or k
-            state, cell = tide.lstm_cell(x[time], { state, cell }, lstm["weight_ih" .. suffix], lstm["weight_hh" .. suffix],
-                lstm["bias_ih" .. suffix], lstm["bias_hh" .. suffix])
+            state, cell = step(x[time], c and { state, cell } or state, layer["weight_ih" .. suffix], layer["weight_hh" .. suffix],
+                layer["bias_ih" .. suffix], layer["bias_hh" .. suffix])
             outputs[time] = state
         end
         hidden[place], cells[place] = state, cell
@@ -376,65 +384,77 @@ local function by_cells(lstm, x, h, c)
             forward = y
         end
     end
-    return x, tide.stack(hidden, 1), tide.stack(cells, 1)
+    return x, tide.stack(hidden, 1), c and tide.stack(cells, 1)
 end
 
-for _, both in ipairs { false, true } do
-    t.test("lstm_has_the_gradients_of_its_cells_both_of_them" .. (both and "_in_both_directions" or ""), function()
-        local lstm = filled(nn.LSTM(3, 4, { num_layers = 2, bidirectional = both }))
-        local places = both and 4 or 2
-        local inputs = { X(5, 2, 3, { 2 }):requires_grad_(true), X(places, 2, 4, { 3 }):requires_grad_(true),
-            X(places, 2, 4, { 4 }):requires_grad_(true) }
-        local x, h, c = table.unpack(inputs)
-        for _, p in ipairs(lstm:parameters()) do
-            inputs[#inputs + 1] = p
-        end
-        local function slopes(y, last, cell)
-            local loss = (y * X(5, 2, both and 8 or 4)):sum() + (last * X(places, 2, 4, { 5 })):sum() + cell:square():sum()
-            local first, of_first = tide.autograd.grad({ loss }, inputs, { create_graph = true }), 0
-            for _, g in ipairs(first) do
-                of_first = of_first + (g * g):sum()
+for operator in pairs(KINDS) do
+    for _, both in ipairs { false, true } do
+        t.test(operator .. "_has_the_gradients_of_its_cells_both_of_them" .. (both and "_in_both_directions" or ""), function()
+            local layer = recurrent(operator, { num_layers = 2, bidirectional = both })
+            local places = both and 4 or 2
+            local x, h = X(5, 2, 3, { 2 }):requires_grad_(true), X(places, 2, 4, { 3 }):requires_grad_(true)
+            local c = operator == "lstm" and X(places, 2, 4, { 4 }):requires_grad_(true) or nil
+            local inputs = { x, h, c }
+            for _, p in ipairs(layer:parameters()) do
+                inputs[#inputs + 1] = p
             end
-            return first, tide.autograd.grad({ of_first }, inputs)
+            local function slopes(y, last, cell)
+                local loss = (y * X(5, 2, both and 8 or 4)):sum() + (last * X(places, 2, 4, { 5 })):sum() + (cell or last):square():sum()
+                local plain = tide.autograd.grad({ loss }, inputs, { retain_graph = true })
+                local first, of_first = tide.autograd.grad({ loss }, inputs, { create_graph = true }), 0
+                for _, g in ipairs(first) do
+                    of_first = of_first + (g * g):sum()
+                end
+                return plain, first, tide.autograd.grad({ of_first }, inputs)
+            end
+            local y, last = layer(x, c and { h, c } or h)
+            local plain, first, second = slopes(y, c and last[1] or last, c and last[2])
+            local wanted_plain, wanted_first, wanted_second = slopes(by_cells(layer, x, h, c))
+            for k = 1, #inputs do
+                t.is_true(tide.allclose(plain[k], first[k], 1e-10, 1e-12))
+                t.is_true(tide.allclose(plain[k], wanted_plain[k], 1e-10, 1e-12))
+                t.is_true(tide.allclose(first[k], wanted_first[k], 1e-10, 1e-12))
+                t.is_true(tide.allclose(second[k], wanted_second[k], 1e-9, 1e-12))
+            end
+            local only = tide.no_grad(function() return (layer(x, c and { h, c } or h)) end)
+            t.is_true(tide.allclose(only, y, 0, 1e-15))
+        end)
+    end
+
+    t.test(operator .. "_multiplies_the_gradient_of_a_weight_once", function()
+        local layer, x = recurrent(operator, {}):float(), tide.randn(20, 2, 3)
+        local function products()
+            local y, count = layer(x):sum(), 0
+            for _, event in ipairs(tide.profiler.profile(function() y:backward() end):events()) do
+                count = count + (event.kind == "kernel" and event.name == "mm" and 1 or 0)
+            end
+            return count
         end
-        local y, last = lstm(x, { h, c })
-        local first, second = slopes(y, last[1], last[2])
-        local wanted_first, wanted_second = slopes(by_cells(lstm, x, h, c))
-        for k = 1, #inputs do
-            t.is_true(tide.allclose(first[k], wanted_first[k], 1e-10, 1e-12))
-            t.is_true(tide.allclose(second[k], wanted_second[k], 1e-9, 1e-12))
+        products()
+        t.eq(products(), 19 + 2) -- each time's state but the first, which is given; both weights
+    end)
+
+    t.test(operator .. "_under_autocast_is_near_what_float32_gives", function()
+        local layer, x = recurrent(operator, {}):float(), tide.randn(6, 2, 3)
+        local wanted = layer(x)
+        local y, states = tide.autocast("cpu", function() return layer(x) end, { dtype = tide.bfloat16 })
+        local dtype = operator:find "rnn" and tide.bfloat16 or tide.float32 -- gates that keep a state keep its digits
+        t.eq(y.dtype, dtype)
+        t.eq((operator == "lstm" and states[2] or states).dtype, dtype)
+        t.is_true(tide.allclose(y:float(), wanted, 0.02, 0.02))
+        y:float():sum():backward()
+        local rounded = {}
+        for k, p in ipairs(layer:parameters()) do
+            t.eq(p.grad.dtype, tide.float32)
+            rounded[k] = p.grad
         end
-        local only = tide.no_grad(function() return (lstm(x, { h, c })) end)
-        t.is_true(tide.allclose(only, y, 0, 1e-15))
+        layer:zero_grad()
+        wanted:sum():backward()
+        for k, p in ipairs(layer:parameters()) do
+            t.is_true(tide.allclose(rounded[k], p.grad, 0.05, 0.1 * p.grad:abs():max():item()), k)
+        end
     end)
 end
-
-t.test("lstm_multiplies_the_gradient_of_a_weight_once", function()
-    local lstm, x = nn.LSTM(3, 4), tide.randn(20, 2, 3)
-    local function products()
-        local y, count = lstm(x):sum(), 0
-        for _, event in ipairs(tide.profiler.profile(function() y:backward() end):events()) do
-            count = count + (event.kind == "kernel" and event.name == "mm" and 1 or 0)
-        end
-        return count
-    end
-    products()
-    t.eq(products(), 20 + 2) -- each time's state, both weights
-end)
-
-t.test("lstm_keeps_float32_states_under_autocast", function()
-    local lstm, x = nn.LSTM(8, 8), tide.randn(6, 2, 8)
-    local wanted = lstm(x)
-    local y, states = tide.autocast("cpu", function() return lstm(x) end, { dtype = tide.bfloat16 })
-    t.eq(y.dtype, tide.float32)
-    t.eq(states[2].dtype, tide.float32)
-    t.is_true(tide.allclose(y, wanted, 0, 0.02))
-    y:sum():backward()
-    local rounded = lstm.weight_hh_l0.grad
-    lstm:zero_grad()
-    wanted:sum():backward()
-    t.is_true(tide.allclose(rounded, lstm.weight_hh_l0.grad, 0.05, 0.05))
-end)
 
 t.test("lstm_refuses_a_cell_state_of_another_batch", function()
     local cell = nn.LSTMCell(3, 4)

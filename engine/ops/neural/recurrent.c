@@ -1,0 +1,393 @@
+/* recurrent.c: all times of a recurrent layer as one operator: of an LSTM, a GRU, Elman's cells.
+ * Their gradient multiplies the states one after the other, as it must, but weights once: by the
+ * gates and the states of all times. What a cell makes of its sums is gates.c's. */
+#include "engine/core/interrupt.h"
+#include "engine/core/memory.h"
+#include "engine/core/modes.h"
+#include "engine/ops/rule_helpers.h"
+
+#include <string.h>
+
+#define TD_FAMILY "rnn"
+
+enum { RESULTS = 3, LISTS = 2 };
+typedef enum cell_kind { ELMAN, GRU, LSTM } cell_kind;
+
+/* What an operator makes: the states of all times, of an LSTM the cell states, and what is kept of
+ * the gates. */
+static const int results_of[] = {[ELMAN] = 1, [GRU] = 2, [LSTM] = 3};
+/* What its gradient makes at each time: of what comes from the input, and, where that is something
+ * else, from the state. */
+static const int lists_of[] = {[ELMAN] = 1, [GRU] = 2, [LSTM] = 1};
+enum { KEPT = 4 /* gates that are kept, in sizes of the state */ };
+
+/* The arguments of a call, borrowed. */
+typedef struct layer {
+    cell_kind kind;
+    td_tensor *x, *h, *w; /* what the inputs give (T, N, gates), the first state, its weights */
+    td_tensor *cell,
+        *bias;      /* the first cell state of an LSTM; what a GRU adds to products with w */
+    bool backwards; /* the last time comes first */
+    bool casts;     /* states are multiplied in the dtype of w */
+    bool keeps;     /* all times, not the last alone, of all results but the first */
+    bool rectified; /* relu, not tanh */
+} layer;
+
+static layer layer_of(cell_kind kind, const td_value *a) {
+    return (layer){.kind = kind,
+                   .x = td_arg_tensor(a[0]),
+                   .h = a[1].tensor,
+                   .w = a[2].tensor,
+                   .cell = kind == LSTM ? a[5].tensor : NULL,
+                   .bias = kind == GRU ? td_arg_tensor(a[5]) : NULL,
+                   .backwards = a[3].b,
+                   .casts = a[4].b,
+                   .keeps = kind != ELMAN && a[6].b,
+                   .rectified = kind == ELMAN && a[5].b};
+}
+
+/* The time that comes k-th. */
+static int64_t time_at(const layer *l, int64_t times, int64_t k) {
+    return l->backwards ? times - 1 - k : k;
+}
+
+/* What is there of a time; NULL of NULL. */
+static td_status take_time(td_tensor *x, int64_t t, td_tensor **out) {
+    *out = NULL;
+    return x ? TD_APPLY(out, select, TD_T(x), TD_I(0), TD_I(t)) : TD_OK;
+}
+
+/* Run an operator whose results are written to tensors. */
+static td_status run_into(const td_op *op, const td_value *args, int n, td_tensor *const *to) {
+    td_call call = {.op = op, .args = args, .given = to, .ngiven = n};
+    td_status status = td_op_call(&call);
+    if (status == TD_OK)
+        td_call_drop(&call);
+    return status;
+}
+
+static void release_all(int n, td_tensor **list) {
+    for (int k = 0; k < n; k++)
+        td_release(list[k]);
+}
+
+/* ---- forward ---- */
+
+/* One time, whose results go to the tensors `to`. */
+static td_status run_time(const layer *l, int64_t t, td_tensor *state, td_tensor *cell,
+                          td_tensor *const *to) {
+    td_tensor *h = td_retain(state), *x = NULL, *sums = NULL;
+    const td_op *elman = l->rectified ? TD_OP(elman_relu) : TD_OP(elman_tanh);
+    const td_op *ops[] = {[ELMAN] = elman, [GRU] = TD_OP(gru_gates), [LSTM] = TD_OP(lstm_gates)};
+    td_status status = TD_OK;
+    if (l->casts)
+        TD_STEP(&h, to, TD_T(h), TD_DTYPE((td_dtype)l->w->dtype));
+    TD_TRY(take_time(l->x, t, &x));
+    TD_TRY(TD_APPLY(&sums, linear, TD_T(h), TD_T(l->w), td_tensor_or_nil(l->bias)));
+    const td_value args[] = {TD_T(x), TD_T(sums), TD_T(l->kind == LSTM ? cell : state)};
+    status = run_into(ops[l->kind], args, results_of[l->kind], to);
+done:
+    td_release(h);
+    td_release(x);
+    td_release(sums);
+    return status;
+}
+
+/* Room for what the times make. */
+static td_status make_room(const layer *l, td_tensor **room) {
+    const td_value parts[] = {TD_T(l->x), TD_T(l->w), TD_T(l->kind == LSTM ? l->cell : l->h)};
+    td_dtype dtype = td_promote_operands(l->kind == ELMAN ? 2 : 3, parts);
+    int64_t times = l->x->sizes[0], width = l->w->sizes[1];
+    td_status status = TD_OK;
+    for (int r = 0; r < results_of[l->kind] && status == TD_OK; r++) {
+        bool gates = r > 0 && r == results_of[l->kind] - 1;
+        int64_t sizes[] = {r == 0 || l->keeps ? times : 1, l->x->sizes[1],
+                           gates ? KEPT * width : width};
+        status = td_tensor_empty(dtype, td_tensor_device(l->x), 3, sizes, &room[r]);
+    }
+    return status;
+}
+
+static td_status run_times(td_call *call, cell_kind kind) {
+    layer l = layer_of(kind, call->args);
+    int64_t times = l.x->sizes[0];
+    td_tensor *state = td_retain(l.h), *cell = td_retain(l.cell), *to[RESULTS] = {NULL};
+    td_status status = TD_OK;
+    TD_TRY(make_room(&l, call->out));
+    for (int64_t k = 0; k < times; k++) {
+        int64_t t = time_at(&l, times, k);
+        TD_TRY(td_interrupt_check());
+        for (int r = 0; r < results_of[kind]; r++)
+            TD_TRY(take_time(call->out[r], r == 0 || l.keeps ? t : 0, &to[r]));
+        TD_TRY(run_time(&l, t, state, cell, to));
+        td_release(state);
+        state = td_retain(to[0]);
+        td_release(cell);
+        cell = kind == LSTM ? td_retain(to[1]) : NULL;
+        release_all(RESULTS, to);
+        memset(to, 0, sizeof to);
+    }
+done:
+    release_all(RESULTS, to);
+    td_release(state);
+    td_release(cell);
+    return status;
+}
+static td_status run_elman_times(td_call *call) {
+    return run_times(call, ELMAN);
+}
+static td_status run_gru_times(td_call *call) {
+    return run_times(call, GRU);
+}
+static td_status run_lstm_times(td_call *call) {
+    return run_times(call, LSTM);
+}
+
+/* ---- and back ---- */
+
+/* What is made of the gradients: lists of all times, in room for them, or one by one. */
+typedef struct lists {
+    td_tensor *all[LISTS];    /* whole; room for them at first, or NULL */
+    td_tensor **times[LISTS]; /* by time, where there was no room */
+} lists;
+
+/* The gradients that a time gives to the one before it; NULL: none. */
+typedef struct carried {
+    td_tensor *by_weights; /* of its state, through the products */
+    td_tensor *beside;     /* of its state (GRU) or its cell state (LSTM), past them */
+} carried;
+
+/* What comes to the k-th time and was made at it. */
+typedef struct moment {
+    td_tensor *g[RESULTS]; /* gradients of its results; NULL: none */
+    td_tensor *made[RESULTS];
+    td_tensor *before; /* the state (GRU) or cell state (LSTM) that it began with */
+} moment;
+
+static td_status take_moment(const td_grad *grad, const layer *l, int64_t times, int64_t k,
+                             moment *m) {
+    int64_t t = time_at(l, times, k);
+    td_status status = TD_OK;
+    memset(m, 0, sizeof *m);
+    for (int r = 0; r < results_of[l->kind]; r++) {
+        TD_TRY(take_time(grad->gout[r], t, &m->g[r]));
+        TD_TRY(take_time(grad->out[r], t, &m->made[r]));
+    }
+    if (l->kind != ELMAN && k > 0)
+        status = take_time(grad->out[l->kind == LSTM], time_at(l, times, k - 1), &m->before);
+    else if (l->kind != ELMAN)
+        m->before = td_retain(l->kind == LSTM ? l->cell : l->h);
+done:
+    return status;
+}
+
+static void release_moment(moment *m) {
+    release_all(RESULTS, m->g);
+    release_all(RESULTS, m->made);
+    td_release(m->before);
+}
+
+/* The gradients of a cell's gates, in the dtype in which states are multiplied: those of the lists,
+ * and, but of Elman's, what is carried beside. Into `to` if that is not NULL. */
+static td_status run_gradients(const layer *l, const moment *m, const carried *c,
+                               td_tensor *const *to, td_tensor **made) {
+    td_value dtype = TD_DTYPE((td_dtype)l->w->dtype);
+    td_value g[RESULTS], by_weights = td_tensor_or_nil(c->by_weights);
+    td_value beside = td_tensor_or_nil(c->beside);
+    for (int r = 0; r < RESULTS; r++)
+        g[r] = td_tensor_or_nil(m->g[r]);
+    const td_value elman[] = {g[0], by_weights, TD_T(m->made[0]), TD_B(l->rectified), dtype};
+    const td_value gru[] = {
+        g[0], by_weights, beside, g[1], td_tensor_or_nil(m->made[1]), td_tensor_or_nil(m->before),
+        dtype};
+    const td_value lstm[] = {g[0],
+                             by_weights,
+                             g[1],
+                             beside,
+                             g[2],
+                             td_tensor_or_nil(m->made[2]),
+                             td_tensor_or_nil(m->before),
+                             td_tensor_or_nil(m->made[1]),
+                             dtype};
+    const td_value *args[] = {[ELMAN] = elman, [GRU] = gru, [LSTM] = lstm};
+    const td_op *by_kernel[] = {[ELMAN] = TD_OP(elman_gradients),
+                                [GRU] = TD_OP(gru_gates_gradients),
+                                [LSTM] = TD_OP(lstm_gates_gradients)};
+    const td_op *any[] = {[ELMAN] = TD_OP(elman_backward),
+                          [GRU] = TD_OP(gru_gates_backward),
+                          [LSTM] = TD_OP(lstm_gates_backward)};
+    const td_op *op = (to ? by_kernel : any)[l->kind];
+    if (!to)
+        return td_op_apply(op, made, op->nparams, args[l->kind]);
+    int n = op->nresults;
+    for (int r = 0; r < n; r++)
+        made[r] = td_retain(to[r]);
+    return run_into(op, args[l->kind], n, made);
+}
+
+/* Places of the results of a time's gradients, where there is room: new. */
+static td_status take_places(const layer *l, const lists *made, const moment *m, int64_t t,
+                             td_tensor **to) {
+    int n = lists_of[l->kind];
+    td_status status = TD_OK;
+    for (int k = 0; k < n; k++)
+        TD_TRY(take_time(made->all[k], t, &to[k]));
+    if (l->kind != ELMAN)
+        status = td_tensor_empty_like(m->made[0], (td_dtype)m->made[0]->dtype, &to[n]);
+done:
+    return status;
+}
+
+/* The gradients of what comes to the gates of the k-th time, into the lists; what was carried from
+ * the time behind it becomes what is carried to the one before. */
+static td_status back_time(const td_grad *grad, const layer *l, int64_t times, int64_t k,
+                           lists *made, carried *c) {
+    td_tensor *to[LISTS + 1] = {NULL}, *results[LISTS + 1] = {NULL};
+    int64_t t = time_at(l, times, k);
+    int n = lists_of[l->kind];
+    moment m;
+    td_status status = TD_OK;
+    TD_TRY(take_moment(grad, l, times, k, &m));
+    if (made->all[0])
+        TD_TRY(take_places(l, made, &m, t, to));
+    TD_TRY(run_gradients(l, &m, c, made->all[0] ? to : NULL, results));
+    td_release(c->beside);
+    c->beside = td_retain(results[n]);
+    td_release(c->by_weights);
+    c->by_weights = NULL;
+    if (k > 0 || td_grad_needs(grad, 1))
+        TD_TRY(TD_APPLY(&c->by_weights, matmul, TD_T(results[n - 1]), TD_T(l->w)));
+    for (int i = 0; i < n && !made->all[0]; i++)
+        made->times[i][t] = td_retain(results[i]);
+done:
+    release_moment(&m);
+    release_all(LISTS + 1, to);
+    release_all(LISTS + 1, results);
+    return status;
+}
+
+/* Gates^T times the states that they were made of, at all times at once. */
+static td_status weight_gradient(const td_grad *grad, const layer *l, int64_t times,
+                                 td_tensor *gates, td_tensor **out) {
+    td_tensor *first = NULL, *rest = NULL, *states = NULL, *turned = NULL;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&first, unsqueeze, TD_T(l->h), TD_I(0)));
+    TD_TRY(
+        TD_APPLY(&rest, narrow, TD_T(grad->out[0]), TD_I(0), TD_I(l->backwards), TD_I(times - 1)));
+    td_tensor *both[] = {l->backwards ? rest : first, l->backwards ? first : rest};
+    TD_TRY(TD_APPLY(&states, cat, TD_TENSORS(2, both), TD_I(0)));
+    TD_STEP(&states, to, TD_T(states), TD_DTYPE((td_dtype)gates->dtype));
+    TD_STEP(&states, flatten, TD_T(states), TD_I(0), TD_I(1));
+    TD_TRY(TD_APPLY(&turned, flatten, TD_T(gates), TD_I(0), TD_I(1)));
+    TD_STEP(&turned, transpose, TD_T(turned), TD_I(0), TD_I(1));
+    status = TD_APPLY(out, matmul, TD_T(turned), TD_T(states));
+done:
+    td_release(first);
+    td_release(rest);
+    td_release(states);
+    td_release(turned);
+    return status;
+}
+
+static td_status open_lists(const td_grad *grad, const layer *l, int64_t times, lists *made) {
+    bool room = !td_grad_enabled() && !td_modes_current.dispatcher;
+    td_status status = TD_OK;
+    for (int r = 1; r < results_of[l->kind]; r++)
+        room = room && (r != results_of[l->kind] - 1 || !grad->gout[r]);
+    for (int i = 0; i < lists_of[l->kind] && status == TD_OK; i++) {
+        int64_t sizes[] = {times, grad->out[0]->sizes[1], l->w->sizes[0]};
+        if (room) {
+            status = td_tensor_empty((td_dtype)l->w->dtype, td_tensor_device(l->w), 3, sizes,
+                                     &made->all[i]);
+        } else {
+            made->times[i] = td_calloc((size_t)times, sizeof *made->times[i]);
+            status = made->times[i] ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
+        }
+    }
+    return status;
+}
+
+static td_status close_lists(const layer *l, int64_t times, lists *made) {
+    td_status status = TD_OK;
+    for (int i = 0; i < lists_of[l->kind] && status == TD_OK; i++)
+        if (!made->all[i])
+            status =
+                TD_APPLY(&made->all[i], stack, TD_TENSORS((int32_t)times, made->times[i]), TD_I(0));
+    return status;
+}
+
+static void release_lists(int64_t times, lists *made) {
+    release_all(LISTS, made->all);
+    for (int i = 0; i < LISTS; i++) {
+        for (int64_t t = 0; made->times[i] && t < times; t++)
+            td_release(made->times[i][t]);
+        td_free(made->times[i]);
+    }
+}
+
+static td_status grad_times(td_grad *grad, cell_kind kind) {
+    layer l = layer_of(kind, grad->args);
+    int ndim;
+    int64_t times = td_grad_shape(grad, 0, &ndim)[0];
+    lists made = {.all = {NULL}};
+    carried c = {NULL, NULL};
+    td_status status = TD_OK;
+    TD_TRY(open_lists(grad, &l, times, &made));
+    for (int64_t k = times - 1; k >= 0; k--) {
+        TD_TRY(td_interrupt_check());
+        TD_TRY(back_time(grad, &l, times, k, &made, &c));
+    }
+    TD_TRY(close_lists(&l, times, &made));
+    td_tensor *of_states = made.all[lists_of[kind] - 1];
+    if (td_grad_needs(grad, 2))
+        TD_TRY(weight_gradient(grad, &l, times, of_states, &grad->in[2]));
+    if (kind == GRU && td_grad_needs(grad, 5))
+        TD_TRY(TD_APPLY(&grad->in[5], sum, TD_T(of_states), TD_INTS(2, ((int64_t[]){0, 1}))));
+    if (kind == LSTM)
+        grad->in[5] = td_retain(c.beside);
+    if (kind == GRU && c.by_weights)
+        TD_STEP(&c.by_weights, add, TD_T(c.by_weights), TD_T(c.beside));
+    grad->in[0] = td_retain(made.all[0]);
+    grad->in[1] = td_retain(c.by_weights);
+done:
+    release_lists(times, &made);
+    td_release(c.by_weights);
+    td_release(c.beside);
+    return status;
+}
+static td_status grad_elman_times(td_grad *grad) {
+    return grad_times(grad, ELMAN);
+}
+static td_status grad_gru_times(td_grad *grad) {
+    return grad_times(grad, GRU);
+}
+static td_status grad_lstm_times(td_grad *grad) {
+    return grad_times(grad, LSTM);
+}
+
+/* ---- the table ---- */
+
+#define TIMES(name, parameters, results, text, saved)                                              \
+    TD_OPERATOR(name) = {                                                                          \
+        .schema = "(Tensor x, Tensor h, Tensor w, bool backwards, bool casts, " parameters         \
+                  ") -> " results,                                                                 \
+        .doc = text,                                                                               \
+        .run = run_##name,                                                                         \
+        .backward = grad_##name,                                                                   \
+        .saves = saved,                                                                            \
+        .flags = TD_OP_INTERNAL}
+
+TIMES(elman_times, "bool rectified", "Tensor",
+      "A layer of Elman's cells over all times of x (T, N, H), what the inputs give; casts: states "
+      "are multiplied in the dtype of w; rectified: relu, not tanh.",
+      "h, w, out");
+TIMES(gru_times, "Tensor? bias, bool keep", "(Tensor states, Tensor gates)",
+      "A GRU layer over all times of x (T, N, 3 * H), what the inputs give to the gates; casts: "
+      "states are multiplied in the dtype of w; bias: added to these products; keep: gates of all "
+      "times, not of the last alone.",
+      "h, w, states, gates");
+TIMES(lstm_times, "Tensor cell, bool keep", "(Tensor states, Tensor cells, Tensor gates)",
+      "An LSTM layer over all times of x (T, N, 4 * H), what the inputs give to the gates; casts: "
+      "states are multiplied in the dtype of w; keep: cell states and gates of all times, not of "
+      "the last alone.",
+      "h, cell, w, states, cells, gates");
