@@ -7,20 +7,25 @@ local tree = {}
 
 --- What has weights to quantize.
 tree.LAYERS = { nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d }
+--- What a QConfig's `replace` alone makes smaller, since nothing is to be observed: tables of rows, and recurrent layers.
+tree.TABLES = { nn.Embedding, nn.EmbeddingBag }
+tree.REPLACED = { nn.Embedding, nn.EmbeddingBag, nn.LSTM, nn.GRU, nn.RNN }
 --- What takes means of bytes, and what hands bytes on with their parameters.
 tree.MEANS = { nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d }
 tree.HANDED = table.move(tree.MEANS, 1, #tree.MEANS, 7, { nn.Identity, nn.Flatten, nn.ReLU, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d })
 
 function tree.is_a(module, class) return getmetatable(module) == class end
 
-function tree.is_one_of(module, classes)
+function tree.has(classes, wanted)
     for _, class in ipairs(classes) do
-        if tree.is_a(module, class) then
+        if class == wanted then
             return true
         end
     end
     return false
 end
+
+function tree.is_one_of(module, classes) return tree.has(classes, getmetatable(module)) end
 
 -- The names of a module's children, in order.
 local function names_of(module)
@@ -99,6 +104,13 @@ function tree.fold(model)
             parent[names[k]] = fold_norm(parent[names[k]], tree.take_next(parent, names, k))
         end
     end)
+end
+
+--- folded(model): a copy in evaluation, with that done.
+function tree.folded(model)
+    local copy = model:clone():eval()
+    tree.fold(copy)
+    return copy
 end
 
 -- The parent of a part with a name such as "layer1.1.conv1", and its own name in there.

@@ -5,6 +5,9 @@ local fail = tide._fail
 local tree, report = tide._require "quantization.folding", tide._require "quantization.report"
 local nn = tide.nn
 
+-- What a plan speaks of.
+local LAYERS <const> = table.move({ nn.LSTM, nn.GRU, nn.RNN }, 1, 3, #tree.LAYERS + 1, table.move(tree.LAYERS, 1, #tree.LAYERS, 1, {}))
+
 -- ---- kinds ----
 
 -- What a layer may become, by the name that plans know it by: the classes that it is for, and the QConfig that makes it.
@@ -12,7 +15,7 @@ local KINDS = {}
 
 local function add_kinds(quantization)
     KINDS.int8 = { classes = tree.LAYERS, config = quantization.QConfig() }
-    KINDS.dynamic = { classes = { nn.Linear }, config = quantization.default_dynamic_qconfig() }
+    KINDS.dynamic = { classes = { nn.Linear, nn.LSTM, nn.GRU, nn.RNN }, config = quantization.default_dynamic_qconfig() }
     KINDS.int4 = { classes = { nn.Linear }, config = quantization.QConfig {
         replace = function(layer) return nn.quantized.WeightOnlyLinear.from_float(layer, { dtype = "int4" }) end,
     } }
@@ -97,10 +100,7 @@ local function quantize(model, mapping, calibration)
     for _, module in prepared:named_modules() do
         observed = observed or module.output ~= nil
     end
-    if not observed then
-        return prepared
-    end
-    for _, batch in ipairs(calibration) do
+    for _, batch in ipairs(observed and calibration or {}) do
         prepared(batch[1])
     end
     return tide.quantization.convert(prepared)
@@ -111,7 +111,12 @@ function Plan:apply(model, calibration)
     if not batches then
         fail("plan:apply: calibration: batches to observe expected: a plan that was loaded keeps none")
     end
-    return tide.no_grad(function() return quantize(model, self:mapping(), batches) end)
+    for _, layer in ipairs(self.layers) do
+        if layer.kind ~= "f32" then
+            return tide.no_grad(function() return quantize(model, self:mapping(), batches) end)
+        end
+    end
+    return tree.folded(model)
 end
 
 local KEPT <const> = { "loss", "margin", "wanted", "confidence", "samples", "sure", "seconds", "float_seconds" }
@@ -168,10 +173,9 @@ end
 
 -- ---- the choice ----
 
--- What is asked of a plan, and what is measured once.
+-- What is asked of a plan, and the model's layers.
 local function start(model, batches, options)
-    local fused = model:clone():eval()
-    tree.fold(fused)
+    local fused = tree.folded(model)
     local self = { model = model, fused = fused, batches = batches, probe = batches[1][1] }
     for key, value in pairs(options) do
         self[key] = value
@@ -181,16 +185,14 @@ local function start(model, batches, options)
         names[module] = name
     end
     self.layers = {}
-    tree.each(fused, tree.LAYERS, function(parent, children, k)
+    tree.each(fused, LAYERS, function(parent, children, k)
         local layer = parent[children[k]]
         self.layers[#self.layers + 1] = { name = names[layer], layer = layer, kind = "f32", why = "no kind is for it" }
     end)
     if #self.layers == 0 then
-        fail("plan: the model has no linear layer and no convolution")
+        fail("plan: the model has no linear layer, no convolution and no recurrent layer")
     end
-    local outputs, seconds = report.watch(fused, self.probe, self.runs, self.timer)
-    self.output, self.seconds, self.relus = outputs[""], seconds, report.relus_of(fused)
-    self.float_seconds = report.time(fused, self.probe, self.runs, self.timer)
+    self.relus = report.relus_of(fused)
     self.scores = scores_of(fused, batches, self.score)
     return self
 end
@@ -204,80 +206,114 @@ end
 
 local function time_text(a, b) return string.format("%.1f us, in floats %.1f", 1e6 * a, 1e6 * b) end
 
--- For each layer the kind that is quickest, where one is quicker than floats, in a model whose layers are all of that kind.
-local function choose_kinds(self)
-    for _, kind in ipairs(self.kinds) do
-        local mapping = tide.quantization.QConfigMapping()
-        for _, class in ipairs(KINDS[kind].classes) do
-            mapping:set_object_type(class, KINDS[kind].config)
-        end
-        local small = quantize(self.model, mapping, { self.batches[1] })
-        local _, seconds = report.watch(small, self.probe, self.runs, self.timer)
-        local modules = {}
-        for name, module in small:named_modules() do
-            modules[name] = module
-        end
-        for _, entry in ipairs(self.layers) do
-            local here = tree.is_one_of(entry.layer, KINDS[kind].classes) and seconds[entry.name]
-            if here then
-                local relu = modules[entry.name].relu and self.relus[entry.name]
-                local floats = self.seconds[entry.name] + (relu and self.seconds[relu] or 0)
-                local gain = floats - here
-                if gain > (entry.gain or 0) then
-                    entry.kind, entry.gain, entry.why = kind, gain, time_text(here, floats)
-                elseif entry.kind == "f32" then
-                    entry.why = string.format("%s is slower: %s", kind, time_text(here, floats))
-                end
+-- A model all of whose layers are of a kind, where it is for them; nil where it is for none.
+local function whole_of(self, kind)
+    local mapping, found = tide.quantization.QConfigMapping(), false
+    for _, class in ipairs(KINDS[kind].classes) do
+        mapping:set_object_type(class, KINDS[kind].config)
+    end
+    for _, entry in ipairs(self.layers) do
+        found = found or tree.is_one_of(entry.layer, KINDS[kind].classes)
+    end
+    return found and quantize(self.model, mapping, { self.batches[1] }) or nil
+end
+
+-- Takes a kind for each layer that is quicker so than in floats and by the kinds before. seconds: what the modules of `small`, all of
+-- the kind, take by name, and float_seconds those of floats; a ReLU that a layer does itself is its work there too.
+local function compare(self, kind, small, seconds, float_seconds)
+    local modules = {}
+    for name, module in small:named_modules() do
+        modules[name] = module
+    end
+    for _, entry in ipairs(self.layers) do
+        local here = tree.is_one_of(entry.layer, KINDS[kind].classes) and seconds[entry.name]
+        if here then
+            local relu = modules[entry.name].relu and self.relus[entry.name]
+            local floats = float_seconds[entry.name] + (relu and float_seconds[relu] or 0)
+            local gain = floats - here
+            if gain > (entry.gain or 0) then
+                entry.kind, entry.gain, entry.why = kind, gain, time_text(here, floats)
+            elseif entry.kind == "f32" then
+                entry.why = string.format("%s is slower: %s", kind, time_text(here, floats))
             end
         end
     end
 end
 
--- A row of the table of plans, with so many of the candidates back in floats.
+-- For each layer the kind that is quickest, where one is quicker than floats, measured in models whose layers are all of that kind, in
+-- turns with the model of floats.
+local function choose_kinds(self)
+    local kinds, models = {}, { self.fused }
+    for _, kind in ipairs(self.kinds) do
+        local small = whole_of(self, kind)
+        if small then
+            kinds[#kinds + 1], models[#models + 1] = kind, small
+        end
+    end
+    local seen = report.watch(models, self.probe, self.runs, self.timer)
+    self.output = seen[1].outputs[""]
+    for k, kind in ipairs(kinds) do
+        compare(self, kind, models[k + 1], seen[k + 1].seconds, seen[1].seconds)
+    end
+end
+
+-- A row of the table of plans, with so many of the candidates back in floats; its time is measured with all others'.
 local function try(self, candidates, dropped)
     local mapping = tide.quantization.QConfigMapping()
     for k = dropped + 1, #candidates do
         mapping:set_module_name(candidates[k].name, KINDS[candidates[k].kind].config)
     end
     local small = dropped < #candidates and quantize(self.model, mapping, self.calibration) or self.fused
-    local row = { quantized = #candidates - dropped, dropped = dropped, bytes = report.bytes_of(small), loss = 0.0, margin = 0.0,
-        seconds = self.float_seconds }
+    local row = { quantized = #candidates - dropped, dropped = dropped, bytes = report.bytes_of(small), loss = 0.0, margin = 0.0 }
     if dropped < #candidates then
-        row.seconds = report.time(small, self.probe, self.runs, self.timer)
         row.loss, row.margin = loss_of(self.scores, scores_of(small, self.batches, self.score), self.width)
     end
-    self.rows[#self.rows + 1] = row
-    return row, row.loss + row.margin <= self.wanted
+    row.kept = row.loss + row.margin <= self.wanted
+    self.rows[#self.rows + 1], self.models[#self.models + 1] = row, small
+    return row.kept
 end
 
--- The fewest layers back in floats that keep the promise, found by halving: what loses most for the time that it gains goes first.
-local function search(self)
-    local candidates = {}
-    for _, entry in ipairs(self.layers) do
-        if entry.kind ~= "f32" then
-            entry.noise = noise_of(self, entry.name, entry.kind)
-            candidates[#candidates + 1] = entry
-        end
+-- Rows of plans, from all candidates to none, which is all floats and keeps every promise; between them by halving: what loses most for
+-- the time that it gains goes into floats first.
+local function try_all(self, candidates)
+    for _, entry in ipairs(candidates) do
+        entry.noise = noise_of(self, entry.name, entry.kind)
     end
     table.sort(candidates, function(a, b)
         local x, y = a.noise / a.gain, b.noise / b.gain
         return x > y or x == y and a.name < b.name
     end)
-    local chosen, good = try(self, candidates, 0)
-    local low, high = 0, #candidates -- low breaks the promise, high, all floats, keeps it
-    if not good then
-        chosen = try(self, candidates, high)
-        while high - low > 1 do
-            local middle = (low + high) // 2
-            local row, kept = try(self, candidates, middle)
-            if kept then
-                high, chosen = middle, row
-            else
-                low = middle
-            end
-        end
-    elseif high > 0 then
+    local low, high = 0, #candidates -- low breaks the promise, high keeps it
+    local good = try(self, candidates, low)
+    if high > low then
         try(self, candidates, high)
+    end
+    while not good and high - low > 1 do
+        local middle = (low + high) // 2
+        if try(self, candidates, middle) then
+            high = middle
+        else
+            low = middle
+        end
+    end
+end
+
+-- The quickest of the plans that keep the promise, all measured in turns: layers back in floats among those of bytes may cost more
+-- than they gained there.
+local function search(self)
+    local candidates = {}
+    for _, entry in ipairs(self.layers) do
+        candidates[#candidates + 1] = entry.kind ~= "f32" and entry or nil
+    end
+    try_all(self, candidates)
+    local chosen
+    for k, seconds in ipairs(report.time(self.models, self.probe, self.runs, self.timer)) do
+        local row = self.rows[k]
+        row.seconds = seconds
+        self.float_seconds = row.quantized == 0 and seconds or self.float_seconds
+        if row.kept and (not chosen or seconds < chosen.seconds) then
+            chosen = row
+        end
     end
     for k = 1, chosen.dropped do
         candidates[k].kind = "f32"
@@ -312,17 +348,17 @@ end
 return function(quantization)
     add_kinds(quantization)
     quantization.plan = tide._function("plan(Module model, any data, *, number(0..) loss=0.2, number(0..1) confidence=0.95, any? calibration=nil, "
-        .. 'list? kinds=nil, function? score=nil, int(1..) runs=5, function? timer=nil) -> table',
-        "Which layers to quantize: those that are quicker so, as measured on the first batch, less those that lose most, until the loss in points on all "
-        .. "data, with what it may be off at the confidence, is no more than `loss`. data: a list of {x, y} or a loader. calibration: the batches that are "
-        .. "observed, the first 8 as if nothing is said. kinds: of \"int8\" (weights and activations), \"int4\" (weights alone) and \"dynamic\"; the first two as if nothing is said. score(output, y): each sample's, 1 for all that is wanted; whether the "
+        .. 'list? kinds=nil, function? score=nil, int(1..)? runs=nil, function? timer=nil) -> table',
+        "Which layers to quantize: those that are quicker so, as measured on the first batch within the model, less those that lose most, until the "
+        .. "loss in points on all data, with what it may be off at the confidence, is no more than `loss`; of the plans tried that keep this the quickest. data: a list of {x, y} or a loader. calibration: the batches that are "
+        .. "observed, the first 8 as if nothing is said. kinds: of \"int8\" (weights and activations), \"int4\" (weights alone) and \"dynamic\" (recurrent layers too); all as if nothing is said. score(output, y): each sample's, 1 for all that is wanted; whether the "
         .. "largest of a row is that of the class y as if nothing is said. The plan prints with all that were tried; plan:apply(model, calibration) quantizes, "
         .. "plan:mapping() is its QConfigMapping, plan:save(path) writes it, load_plan reads it.",
         function(model, data, loss, confidence, calibration, kinds, score, runs, timer)
             local _ <close> = tide.no_grad()
             local batches = batches_of(data)
-            local self = start(model, batches, { wanted = loss, confidence = confidence, width = width_of(confidence), rows = {}, runs = runs,
-                kinds = check_kinds(kinds or { "int8", "int4" }), score = score or is_right, timer = timer or tide.time,
+            local self = start(model, batches, { wanted = loss, confidence = confidence, width = width_of(confidence), rows = {}, models = {},
+                runs = runs, kinds = check_kinds(kinds or { "int8", "int4", "dynamic" }), score = score or is_right, timer = timer or tide.time,
                 calibration = calibration and batches_of(calibration) or table.move(batches, 1, math.min(#batches, 8), 1, {}) })
             choose_kinds(self)
             return finish(self, search(self))
