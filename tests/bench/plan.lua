@@ -1,6 +1,6 @@
 -- plan.lua: what quantizing promises, held against data that neither training nor choosing has seen. `NETWORK_plan`: a plan by
--- tide.quantization.plan{loss = 0.2}, its loss on that data, and the time of the network and of the plan in turns, beside what the plan
--- said. `NETWORK_accuracy_SEED`: the share of right answers in floats, in bytes after calibration and after training with rounding, and
+-- tide.quantization.plan{loss = 0.2}, its loss on that data, and the processor's time on one thread that the network and the plan take
+-- in turns, beside what the plan said. `NETWORK_accuracy_SEED`: the share of right answers in floats, in bytes after calibration and after training with rounding, and
 -- in floats after as many steps more; the size of the state in bytes as a share of that in floats.
 -- Networks: cnn and resnet (Fashion-MNIST), letters (an LSTM on a license).
 -- With TIDE_BENCH_DATA, a folder, trained weights are kept there and read when they are there.
@@ -136,19 +136,20 @@ end
 local function in_turns(first, second, rounds)
     local a, b = {}, {}
     for k = 1, rounds do
-        local begun = tide.time()
+        local begun = os.clock()
         first()
-        local between = tide.time()
+        local between = os.clock()
         second()
-        a[k], b[k] = between - begun, tide.time() - between
+        a[k], b[k] = between - begun, os.clock() - between
     end
     return median(a), median(b)
 end
 
 local function plan_case(name, network)
     local net = network.of(trained(network, 1))
+    tide.set_num_threads(1)
     local _ <close> = tide.no_grad()
-    local plan = Q.plan(net, batches_of(network.data, network.seen + 1, network.planned, true), { loss = PROMISE, score = network.score })
+    local plan = Q.plan(net, batches_of(network.data, network.seen + 1, network.planned, true), { loss = PROMISE, score = network.score, timer = os.clock })
     local small = plan:apply(net)
     local other = batches_of(network.data, 1, network.other, false)
     local off = scores(net, network, other) - scores(small, network, other)

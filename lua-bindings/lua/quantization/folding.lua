@@ -117,10 +117,11 @@ end
 local function find_part(model, path)
     local parent, name = string.match(path, "^(.*)%.([^.]+)$")
     local ok, module = pcall(model.get_submodule, model, parent or "")
-    if not ok or not nn.is(module[name or path] or false, nn.Module) then
+    local key = math.tointeger(name or path) or name or path -- parts of a Sequential are counted
+    if not ok or not nn.is(module[key] or false, nn.Module) then
         fail("fuse_modules: the model has no part '%s'", path)
     end
-    return module, name or path
+    return module, key
 end
 
 -- Modules in order as one: in evaluation a norm is folded, in training all stay, one behind the other.
@@ -129,7 +130,11 @@ local function join(modules, names, training)
     local norm = norm_of(list[1])
     local relu = #list > 1 and tree.is_a(list[#list], nn.ReLU) and table.remove(list) or nil
     if not norm or #list > 2 or (#list == 1 and not relu) or (list[2] and not tree.is_a(list[2], norm)) then
-        fail("fuse_modules: a convolution or linear layer, then its batch norm, a ReLU or both expected, got %s", table.concat(names, ", "))
+        local given = {}
+        for k, module in ipairs(modules) do
+            given[k] = string.format("'%s' (%s)", names[k], getmetatable(module).__name)
+        end
+        fail("fuse_modules: a convolution or linear layer, then its batch norm, a ReLU or both expected, got %s", table.concat(given, ", "))
     end
     local layer = list[2] and not training and fold_norm(list[1], list[2]) or list[1]
     local parts = { layer, list[2] and training and list[2] or relu, list[2] and training and relu or nil }

@@ -37,28 +37,47 @@ end
 
 -- ---- accuracy, and how sure it is ----
 
-local function batches_of(data)
+-- What is given as data or calibration, as a list of {x, y}.
+local function batches_of(what, data)
     local list = {}
     if type(data) == "table" and getmetatable(data) == nil then
         list = data
+    elseif tide.is_tensor(data) or type(data) ~= "function" and not (getmetatable(data) or {}).__call then
+        fail("%s: a list of batches {x, y} or a loader expected, got %s", what, tide._describe(data))
     else
         for x, y in data do
             list[#list + 1] = { x, y }
         end
     end
     if #list == 0 then
-        fail("plan: data: there is no batch in it")
+        fail("%s: there is no batch in it", what)
+    end
+    for k, batch in ipairs(list) do
+        if type(batch) ~= "table" or batch[1] == nil then
+            fail("%s: batch %d: {x, y} expected, got %s", what, k, tide._describe(batch))
+        end
     end
     return list
 end
 
-local function is_right(y, target) return y:argmax(2):eq(target) end
+local function is_right(y, target)
+    local classes = y:argmax(2)
+    if not tide.is_tensor(target) or tostring(target.shape) ~= tostring(classes.shape) then
+        fail("plan: data: y: a class for each row of what the model gives, shape %s, expected, got %s", tostring(classes.shape),
+            tide.is_tensor(target) and tostring(target.shape) or tide._describe(target))
+    end
+    return classes:eq(target)
+end
 
 -- Each sample's score, one behind the other.
 local function scores_of(model, batches, score)
     local parts = {}
     for k, batch in ipairs(batches) do
-        parts[k] = score(model(batch[1]), batch[2]):double():reshape(-1)
+        local of_batch = score(model(batch[1]), batch[2])
+        if not tide.is_tensor(of_batch) then
+            fail("plan: score: a tensor of a number for each sample expected, got %s", tide._describe(of_batch))
+        end
+        parts[k] = of_batch:double():reshape(-1)
     end
     return tide.cat(parts)
 end
@@ -107,7 +126,7 @@ local function quantize(model, mapping, calibration)
 end
 
 function Plan:apply(model, calibration)
-    local batches = calibration and batches_of(calibration) or rawget(self, "calibration")
+    local batches = calibration and batches_of("plan:apply: calibration", calibration) or rawget(self, "calibration")
     if not batches then
         fail("plan:apply: calibration: batches to observe expected: a plan that was loaded keeps none")
     end
@@ -233,8 +252,8 @@ local function compare(self, kind, small, seconds, float_seconds)
             local gain = floats - here
             if gain > (entry.gain or 0) then
                 entry.kind, entry.gain, entry.why = kind, gain, time_text(here, floats)
-            elseif entry.kind == "f32" then
-                entry.why = string.format("%s is slower: %s", kind, time_text(here, floats))
+            elseif entry.kind == "f32" and gain > (entry.nearest or -math.huge) then
+                entry.nearest, entry.why = gain, string.format("%s is slower: %s", kind, time_text(here, floats))
             end
         end
     end
@@ -340,7 +359,7 @@ local function finish(self, chosen)
         sure = self.rows[1].margin, calibration = self.calibration }, Plan)
     chosen.chosen = true
     for _, entry in ipairs(self.layers) do
-        entry.layer = nil
+        entry.layer, entry.nearest = nil, nil
     end
     return plan
 end
@@ -356,10 +375,13 @@ return function(quantization)
         .. "plan:mapping() is its QConfigMapping, plan:save(path) writes it, load_plan reads it.",
         function(model, data, loss, confidence, calibration, kinds, score, runs, timer)
             local _ <close> = tide.no_grad()
-            local batches = batches_of(data)
+            local batches = batches_of("plan: data", data)
+            if confidence <= 0 or confidence >= 1 then
+                fail("plan: option confidence: between 0 and 1 expected, got %s", tide._number(confidence))
+            end
             local self = start(model, batches, { wanted = loss, confidence = confidence, width = width_of(confidence), rows = {}, models = {},
                 runs = runs, kinds = check_kinds(kinds or { "int8", "int4", "dynamic" }), score = score or is_right, timer = timer or tide.time,
-                calibration = calibration and batches_of(calibration) or table.move(batches, 1, math.min(#batches, 8), 1, {}) })
+                calibration = calibration and batches_of("plan: calibration", calibration) or table.move(batches, 1, math.min(#batches, 8), 1, {}) })
             choose_kinds(self)
             return finish(self, search(self))
         end)

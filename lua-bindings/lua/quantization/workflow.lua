@@ -94,7 +94,16 @@ return function(quantization)
 
     function Waiting:forward(...) return self.layer(...) end
 
-    local function replaced(module) return is_a(module, Waiting) and module.replace(module.layer) or module end
+    local function replaced(module)
+        if not is_a(module, Waiting) then
+            return module
+        end
+        local made = module.replace(module.layer)
+        if not nn.is(made or false, nn.Module) then
+            fail("replace of the QConfig: a module expected, got %s", tide._describe(made))
+        end
+        return made
+    end
 
     local function stub(name, doc)
         local class = nn.class(name)
@@ -144,6 +153,15 @@ return function(quantization)
         nn.GroupNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d }
     local CHANGED <const> = joined(LAYERS, tree.REPLACED)
     local WATCHED <const> = joined(CHANGED, ROUNDED)
+
+    -- What a QConfig's activation makes, or else what `usual` does.
+    local function observer_of(fname, config, usual)
+        local made = (config and config.activation or usual)()
+        if not nn.is(made or false, nn.Module) or not made.calculate_qparams then
+            fail("%s: activation of the QConfig: a function that makes an observer expected, got one that makes %s", fname, tide._describe(made))
+        end
+        return made
+    end
 
     -- Observers into a model, around what `change` makes of each layer. found: the QConfig of each module, or false. observer(config)
     -- makes what observes; of layers that stay in floats among those of bytes too.
@@ -202,7 +220,7 @@ return function(quantization)
             local copy = in_sequence(model:clone()):eval()
             tree.fold(copy)
             return observe(copy, lookup("prepare", copy, qconfig, observer), function(config)
-                return config and config.activation and config.activation() or quantization.HistogramObserver()
+                return observer_of("prepare", config, quantization.HistogramObserver)
             end, function(layer) return layer end)
         end)
 
@@ -221,7 +239,7 @@ return function(quantization)
                 end
             end)
             return observe(copy, found, function(config)
-                return quantization.FakeQuantize((config and config.activation or moving)())
+                return quantization.FakeQuantize(observer_of("prepare_qat", config, moving))
             end, function(layer, config)
                 local trained = norms[layer] and qat.join(layer, norms[layer]) or qat.of(layer)
                 rawset(trained, "weight_observer", config.weight)
@@ -241,12 +259,19 @@ return function(quantization)
         return false
     end
 
-    local function parameters_of(observer, name)
-        local ok, scale, point = pcall(observer.calculate_qparams, observer)
-        if not ok then
-            fail("convert: layer '%s': %s", name, string.gsub(scale, "^calculate_qparams: ", ""))
-        end
+    local function parameters_of(observer)
+        local scale, point = observer:calculate_qparams()
         return scale:item(), point:item()
+    end
+
+    -- The same result; an error says of which layer it is.
+    local function of_layer(name, fn, ...)
+        local results = table.pack(pcall(fn, ...))
+        if not results[1] then
+            local why = string.gsub(tostring(results[2]), "^[^:]*:%d+: ", "")
+            fail("convert: layer '%s': %s", name, string.gsub(why, "^calculate_qparams: ", ""))
+        end
+        return table.unpack(results, 2, results.n)
     end
 
     -- The layer of bytes of one of floats or of quantization-aware training.
@@ -263,31 +288,35 @@ return function(quantization)
         "A prepared model that has seen data, with layers of tide.nn.quantized. Between a QuantStub and a DeQuantStub all of them hand "
         .. "on bytes; in a model without stubs those do that follow one another in a Sequential, others take and give floats.",
         function(model)
-            local copy, stubbed, made = model:clone():eval(), has_stub(model), {}
+            local copy, stubbed, made, full_names = model:clone():eval(), has_stub(model), {}, {}
+            for full, module in copy:named_modules() do
+                full_names[module] = full
+            end
             local function put(parent, name, module) made[#made + 1] = { parent, name, module } end
             each(copy, { Observed, ObservedFloat, Waiting, QuantStub, DeQuantStub, FloatFunctional }, function(parent, names, k)
                 local name, part = names[k], parent[names[k]]
+                local full = full_names[part]
                 if is_a(part, DeQuantStub) then
                     return put(parent, name, nn.quantized.DeQuantize())
                 elseif is_a(part, Waiting) then
-                    return put(parent, name, replaced(part))
+                    return put(parent, name, of_layer(full, replaced, part))
                 elseif not part.output then
                     return
                 end
-                local scale, point = parameters_of(part.output, name)
+                local scale, point = of_layer(full, parameters_of, part.output)
                 if is_a(part, QuantStub) then
                     put(parent, name, nn.quantized.Quantize(scale, point))
                 elseif is_a(part, FloatFunctional) then
                     put(parent, name, nn.quantized.QFunctional(scale, point))
                 elseif is_a(part, ObservedFloat) then
-                    put(parent, name, nn.quantized.Float(replaced(part.module), scale, point, meets(parent, names, k, DeQuantStub)))
+                    put(parent, name, nn.quantized.Float(of_layer(full, replaced, part.module), scale, point, meets(parent, names, k, DeQuantStub)))
                 else
                     local options = { scale = scale, zero_point = point, relu = part.relu, weight = part.weight_observer }
                     if not stubbed then
-                        options.in_scale, options.in_zero_point = parameters_of(part.input, name)
+                        options.in_scale, options.in_zero_point = of_layer(full, parameters_of, part.input)
                         options.floats = not meets(parent, names, k, Observed)
                     end
-                    put(parent, name, small_of(part.layer, options))
+                    put(parent, name, of_layer(full, small_of, part.layer, options))
                 end
             end)
             for _, entry in ipairs(made) do
