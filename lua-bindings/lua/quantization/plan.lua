@@ -155,39 +155,77 @@ function Plan:save(path)
     tide.save(state, path)
 end
 
-local function row_text(row)
-    return string.format("%s %9d %10.2f %8.2f %12.1f %12d", row.chosen and "*" or row.best and "+" or " ", row.quantized, row.loss,
-        row.margin, 1e6 * row.seconds, row.bytes)
+local LAYER_HEADS <const>, ROW_HEADS <const> = { "layer", "kind", "why" }, { "", "quantized", "loss (pts)", "+/-", "us", "bytes" }
+
+local function layer_cells(layer) return { layer.name, layer.kind, layer.why } end
+
+local function row_cells(row)
+    return { row.chosen and "*" or row.best and "+" or " ", string.format("%d", row.quantized), string.format("%.2f", row.loss),
+        string.format("%.2f", row.margin), string.format("%.1f", 1e6 * row.seconds), string.format("%d", row.bytes) }
 end
 
-function Plan:__tostring()
-    local lines = { string.format("%-24s %-8s %s", "layer", "kind", "why") }
-    for _, layer in ipairs(self.layers) do
-        lines[#lines + 1] = string.format("%-24s %-8s %s", layer.name, layer.kind, layer.why)
-    end
-    lines[#lines + 1] = string.format("\n  %9s %10s %8s %12s %12s", "quantized", "loss (pts)", "+/-", "us", "bytes")
-    for _, row in ipairs(self.rows) do
-        lines[#lines + 1] = row_text(row)
-    end
+-- What the tables don't say: how sure the loss is, and the time.
+local function summary(self)
     local sure = string.format("loss %.2f +/- %.2f points at %g %%, of %d samples", self.loss, self.margin, 100 * self.confidence, self.samples)
     local more = self.wanted > 0 and samples_for(self.samples, self.sure, self.wanted) or 0
-    lines[#lines + 1] = "\n" .. sure .. (more > 0 and string.format("; %d more samples for +/- %g", more, self.wanted) or "")
-    lines[#lines + 1] = string.format("%.1f us in place of %.1f; * is the plan, + are those that none beats in both loss and time",
-        1e6 * self.seconds, 1e6 * self.float_seconds)
+    return { sure .. (more > 0 and string.format("; %d more samples for +/- %g", more, self.wanted) or ""),
+        string.format("%.1f us in place of %.1f; * is the plan, + are those that none beats in both loss and time", 1e6 * self.seconds,
+            1e6 * self.float_seconds) }
+end
+
+local LAYER_FORM <const>, ROW_FORM <const> = "%-24s %-8s %s", "%1s %9s %10s %8s %12s %12s"
+
+function Plan:__tostring()
+    local lines = { string.format(LAYER_FORM, table.unpack(LAYER_HEADS)) }
+    for _, layer in ipairs(self.layers) do
+        lines[#lines + 1] = string.format(LAYER_FORM, table.unpack(layer_cells(layer)))
+    end
+    lines[#lines + 1] = "\n" .. string.format(ROW_FORM, table.unpack(ROW_HEADS))
+    for _, row in ipairs(self.rows) do
+        lines[#lines + 1] = string.format(ROW_FORM, table.unpack(row_cells(row)))
+    end
+    lines[#lines + 1] = "\n" .. table.concat(summary(self), "\n")
     return table.concat(lines, "\n")
 end
 
+-- What the plot calls a row.
+local GROUPS <const> = { "the plan", "none beats it", "beaten in loss and time" }
+
+local function group_of(row) return row.chosen and GROUPS[1] or row.best and GROUPS[2] or GROUPS[3] end
+
+-- Time and loss, with what it may be off, of the plans that were tried, and the loss that was asked for.
 function Plan:plot()
-    local loss, time = {}, {}
-    for k, row in ipairs(self.rows) do
-        loss[k], time[k] = row.loss, 1e6 * row.seconds
+    local longest = 0
+    local picture
+    for _, group in ipairs(GROUPS) do
+        local time, loss, margin = {}, {}, {}
+        for _, row in ipairs(self.rows) do
+            longest = math.max(longest, 1e6 * row.seconds)
+            if group_of(row) == group then
+                table.insert(time, 1e6 * row.seconds)
+                table.insert(loss, row.loss)
+                table.insert(margin, row.margin)
+            end
+        end
+        if #time > 0 then
+            local points = tide.plot.points(time, loss, { label = group, yerr = margin, markersize = 5, xlabel = "microseconds",
+                ylabel = "loss (points)", title = "plans tried" })
+            picture = picture and picture + points or points
+        end
     end
-    return tide.plot.points(time, loss, { xlabel = "microseconds", ylabel = "loss (points)", title = "plans tried" })
+    return picture + tide.plot.line({ 0, 1.1 * longest }, { self.wanted, self.wanted }, { label = "loss asked for", linestyle = "--" })
 end
 
 function Plan:__display()
-    local escape = tide._require("notebook.html").escape
-    return { ["text/plain"] = tostring(self), ["text/html"] = "<pre>" .. escape(tostring(self)) .. "</pre>" .. self:plot():svg() }
+    local layers, rows = {}, {}
+    for k, layer in ipairs(self.layers) do
+        layers[k] = layer_cells(layer)
+    end
+    for k, row in ipairs(self.rows) do
+        rows[k] = row_cells(row)
+    end
+    return { ["text/plain"] = tostring(self), ["text/html"] = report.table_of(LAYER_HEADS, layers) .. report.table_of(ROW_HEADS, rows) .. "<p>"
+        .. table.concat(summary(self), "<br>") .. "</p>" .. self:plot():svg() }
 end
 
 -- ---- the choice ----

@@ -173,21 +173,30 @@ function Report:plot()
         tide.plot.bar({ times, floats }, { names = names, labels = { "quantized", "float" }, title = "microseconds" }), columns = 1 }
 end
 
-function Report:__display()
+-- A table of HTML: what stands above its columns, and its rows of texts.
+local function table_of(heads, rows)
     local escape = tide._require("notebook.html").escape
-    local lines = { "<table><tr><th>" .. table.concat(HEADS, "</th><th>") .. "</th></tr>" }
-    for _, row in ipairs(self) do
-        local cells = text_of(row)
-        for k, cell in ipairs(cells) do
-            cells[k] = "<td>" .. escape(cell) .. "</td>"
+    local lines = { "<table><tr><th>" .. table.concat(heads, "</th><th>") .. "</th></tr>" }
+    for _, row in ipairs(rows) do
+        local cells = {}
+        for k, text in ipairs(row) do
+            cells[k] = "<td>" .. escape(text) .. "</td>"
         end
         lines[#lines + 1] = "<tr>" .. table.concat(cells) .. "</tr>"
     end
-    lines[#lines + 1] = "</table>" .. (#self > 0 and self:plot():svg() or "")
-    return { ["text/plain"] = tostring(self), ["text/html"] = table.concat(lines, "\n") }
+    lines[#lines + 1] = "</table>"
+    return table.concat(lines, "\n")
 end
 
-local report = { watch = watch, time = time, bytes_of = bytes_of, snr_of = snr_of, relus_of = relus_of }
+function Report:__display()
+    local rows = {}
+    for k, row in ipairs(self) do
+        rows[k] = text_of(row)
+    end
+    return { ["text/plain"] = tostring(self), ["text/html"] = table_of(HEADS, rows) .. (#self > 0 and self:plot():svg() or "") }
+end
+
+local report = { table_of = table_of, watch = watch, time = time, bytes_of = bytes_of, snr_of = snr_of, relus_of = relus_of }
 
 function report.open(quantization)
     quantization.report = tide._function(
