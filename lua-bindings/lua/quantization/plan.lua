@@ -105,13 +105,16 @@ Plan.__index = Plan
 
 local function config_of(kind) return kind ~= "f32" and KINDS[kind].config or false end
 
-function Plan:mapping()
+-- The mapping of layers' kinds, with other kinds of those in `instead`.
+local function mapping_of(layers, instead)
     local mapping = tide.quantization.QConfigMapping()
-    for _, layer in ipairs(self.layers) do
-        mapping:set_module_name(layer.name, config_of(layer.kind))
+    for _, layer in ipairs(layers) do
+        mapping:set_module_name(layer.name, config_of(instead and instead[layer] or layer.kind))
     end
     return mapping
 end
+
+function Plan:mapping() return mapping_of(self.layers) end
 
 local function quantize(model, mapping, calibration)
     local prepared = tide.quantization.prepare(model, { qconfig = mapping })
@@ -314,6 +317,29 @@ local function choose_kinds(self)
     end
 end
 
+-- Layers that are slower in bytes than in floats, but stand among layers of bytes, join them where the model is quicker so: floats there
+-- cost a conversion before and one behind.
+local function join_neighbours(self)
+    local joining, list, has_bytes = {}, {}, false
+    for _, entry in ipairs(self.layers) do
+        has_bytes = has_bytes or entry.kind == "int8"
+        if entry.kind == "f32" and tree.is_one_of(entry.layer, KINDS.int8.classes) then
+            joining[entry] = "int8"
+            list[#list + 1] = entry
+        end
+    end
+    if not has_bytes or #list == 0 then
+        return
+    end
+    local models = { quantize(self.model, mapping_of(self.layers), { self.batches[1] }),
+        quantize(self.model, mapping_of(self.layers, joining), { self.batches[1] }) }
+    local apart, together = table.unpack(report.time(models, self.probe, self.runs, self.timer))
+    for _, entry in ipairs(together < apart and list or {}) do
+        entry.kind, entry.gain = "int8", (apart - together) / #list
+        entry.why = string.format("slower by itself, but the model takes %.1f us, with floats here %.1f", 1e6 * together, 1e6 * apart)
+    end
+end
+
 -- A row of the table of plans, with so many of the candidates back in floats; its time is measured with all others'.
 local function try(self, candidates, dropped)
     local mapping = tide.quantization.QConfigMapping()
@@ -421,6 +447,7 @@ return function(quantization)
                 runs = runs, kinds = check_kinds(kinds or { "int8", "int4", "dynamic" }), score = score or is_right, timer = timer or tide.time,
                 calibration = calibration and batches_of("plan: calibration", calibration) or table.move(batches, 1, math.min(#batches, 8), 1, {}) })
             choose_kinds(self)
+            join_neighbours(self)
             return finish(self, search(self))
         end)
     quantization.load_plan = tide._function("load_plan(str path) -> table", "A plan that plan:save(path) wrote; plan:apply wants batches to observe.",

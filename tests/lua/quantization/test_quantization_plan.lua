@@ -334,6 +334,20 @@ t.test("floats_among_bytes_that_cost_more_than_bytes_gain_are_no_plan", function
     t.is_true(tide.equal(floats(data[1][1]), net(data[1][1])), "a plan of floats rounds nothing")
 end)
 
+t.test("a_layer_that_is_slower_in_bytes_joins_its_neighbours_where_the_model_is_quicker", function()
+    tide.manual_seed(5)
+    local net, data = train(residual()), batches(8, 12)
+    for border, kind in pairs { [0] = "f32", [1e4] = "int8" } do
+        with_clock(function(timer)
+            local plan = Q.plan(net, data, { loss = 2, kinds = { "int8" }, timer = timer, runs = 1 })
+            for _, layer in ipairs(plan.layers) do
+                t.eq(layer.kind, layer.name == "head" and kind or "int8", tostring(plan))
+            end
+            t.is_true(kind == "f32" or plan.seconds < plan.float_seconds / 2)
+        end, border)
+    end
+end)
+
 t.test("recurrent_layers_are_of_a_plan", function()
     tide.manual_seed(7)
     local Words = nn.class "Words"
