@@ -142,6 +142,16 @@ function Plan:apply(model, calibration)
 end
 
 local KEPT <const> = { "loss", "margin", "wanted", "confidence", "samples", "sure", "seconds", "float_seconds" }
+local ROW_NUMBERS <const> = { "quantized", "loss", "margin", "seconds", "bytes" }
+
+local function has_numbers(x, names)
+    for _, name in ipairs(names) do
+        if type(x[name]) ~= "number" then
+            return false
+        end
+    end
+    return true
+end
 
 function Plan:save(path)
     local state = { layers = {}, rows = {} }
@@ -453,13 +463,18 @@ return function(quantization)
     quantization.load_plan = tide._function("load_plan(str path) -> table", "A plan that plan:save(path) wrote; plan:apply wants batches to observe.",
         function(path)
             local state = tide.load(path)
-            if type(state) ~= "table" or type(state.layers) ~= "table" or type(state.rows) ~= "table" then
-                fail("load_plan: '%s' holds no plan", path)
+            local whole = type(state) == "table" and has_numbers(state, KEPT) and type(state.layers) == "table" and type(state.rows) == "table"
+            for _, row in ipairs(whole and state.rows or {}) do
+                whole = whole and type(row) == "table" and has_numbers(row, ROW_NUMBERS)
             end
-            for _, layer in ipairs(state.layers) do
-                if layer.kind ~= "f32" and not KINDS[layer.kind] then
-                    fail("load_plan: '%s': layer '%s' is of the kind '%s', which is not known", path, tostring(layer.name), tostring(layer.kind))
+            for _, layer in ipairs(whole and state.layers or {}) do
+                whole = whole and type(layer) == "table" and type(layer.name) == "string" and type(layer.why) == "string"
+                if whole and layer.kind ~= "f32" and not KINDS[layer.kind] then
+                    fail("load_plan: '%s': layer '%s' is of the kind '%s', which is not known", path, layer.name, tostring(layer.kind))
                 end
+            end
+            if not whole then
+                fail("load_plan: '%s' holds no plan", path)
             end
             return setmetatable(state, Plan)
         end)

@@ -302,6 +302,15 @@ t.test("layers_that_lose_much_stay_in_floats", function()
             t.is_true(string.find(page, shown, 1, true), shown)
         end
         refused("keeps none", read.apply, read, net)
+        for _, spoil in ipairs { function(state) state.layers = 3 end, function(state) state.rows[1].loss = "5" end,
+            function(state) state.sure = nil end, function(state) state.layers[1] = { kind = "f32" } end } do
+            plan:save(path)
+            local state = tide.load(path)
+            spoil(state)
+            tide.save(state, path)
+            refused("holds no plan", Q.load_plan, path)
+        end
+        os.remove(path)
         t.is_true(tide.equal(read:apply(net, data)(data[1][1]), plan:apply(net, data)(data[1][1])))
     end)
 end)
