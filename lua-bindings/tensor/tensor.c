@@ -76,15 +76,13 @@ static void get_data(lua_State *L, td_tensor *x) {
     (void)x;
     push_result(L, "data", TD_OP(detach), 1, NULL);
 }
-/* Where x's elements lie, for what speaks of strided memory: x itself, or a quantized tensor's
- * integers. */
+/* Where x's elements lie, for what speaks of strided memory. */
 static const td_tensor *check_strided(lua_State *L, const td_tensor *x, const char *name) {
-    if (TD_UNLIKELY(x->layout == TD_QUANTIZED))
-        return td_layout_of(x)->elements(x);
-    if (TD_UNLIKELY(x->layout != TD_STRIDED))
+    const td_tensor *strided = td_strided_of(x);
+    if (TD_UNLIKELY(!strided))
         tide_error(L, "%s: not for %s tensors: take x:%s() first", name, td_layout_of(x)->noun,
                    td_layout_of(x)->convert);
-    return x;
+    return strided;
 }
 
 static void get_nbytes(lua_State *L, td_tensor *x) {
@@ -508,12 +506,10 @@ static int tensor_is_contiguous(lua_State *L) {
                                         [TD_CHANNELS_LAST] = "channels_last",
                                         [TD_CHANNELS_LAST_3D] = "channels_last_3d"};
     tide_frame f;
-    const td_tensor *x = read_shape(L, &f);
-    bool strided = x->layout != TD_SPARSE_COO;
-    x = strided ? check_strided(L, x, f.name) : x;
+    const td_tensor *x = td_strided_of(read_shape(L, &f));
     for (int k = 0; k < 3; k++)
         if (!strcmp(f.args[1].string, names[k]))
-            lua_pushboolean(L, strided && td_tensor_is_in_format(x, (td_format)k));
+            lua_pushboolean(L, x && td_tensor_is_in_format(x, (td_format)k));
     return 1;
 }
 
