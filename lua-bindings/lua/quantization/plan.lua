@@ -245,6 +245,7 @@ end
 
 -- What is asked of a plan, and the model's layers.
 local function start(model, batches, options)
+    model = tree.is_one_of(model, LAYERS) and nn.Sequential(model) or model -- as prepare takes a layer alone
     local fused = tree.folded(model)
     local self = { model = model, fused = fused, batches = batches, probe = batches[1][1] }
     for key, value in pairs(options) do

@@ -357,6 +357,16 @@ t.test("a_layer_that_is_slower_in_bytes_joins_its_neighbours_where_the_model_is_
     end
 end)
 
+t.test("a_layer_alone_has_a_plan", function()
+    tide.manual_seed(5)
+    local net, x = nn.Linear(64, 32), tide.randn(512, 64)
+    with_clock(function(timer)
+        local plan = Q.plan(net, { { x, net(x):argmax(2) } }, { loss = 5, kinds = { "int8" }, timer = timer, runs = 1 })
+        t.eq({ #plan.layers, plan.layers[1].name, plan.layers[1].kind }, { 1, "1", "int8" })
+        t.is_true(is_small(plan:apply(net)[1]) and nn.is(net, nn.Linear))
+    end)
+end)
+
 t.test("recurrent_layers_are_of_a_plan", function()
     tide.manual_seed(7)
     local Words = nn.class "Words"
