@@ -30,4 +30,12 @@ static inline const td_layout_traits *td_layout_of(const td_tensor *x) {
     return x->extra->layout;
 }
 
+/* The strided tensor where all of x's elements lie: x itself, or a quantized one's integers. NULL
+ * for a sparse one, which keeps some of them alone. */
+static inline const td_tensor *td_strided_of(const td_tensor *x) {
+    if (TD_LIKELY(x->layout == TD_STRIDED))
+        return x;
+    return x->layout == TD_QUANTIZED ? td_layout_of(x)->elements(x) : NULL;
+}
+
 #endif

@@ -1,5 +1,6 @@
 /* scalar_numbers.c: arithmetic of graphs: Lua 5.4's, whose manual (3.4.1 to 3.4.4) has the rules.
  */
+#include "engine/core/layout.h"
 #include "engine/script/scalar_rows.h"
 
 #include <math.h>
@@ -351,9 +352,13 @@ ROW(size) {
 ROW(stride) {
     int d;
     (void)n;
-    td_status status = args[0].tensor->ndim ? find_dim(args, &d) : no_dims();
+    const td_tensor *x = td_strided_of(args[0].tensor);
+    if (!x)
+        return td_fail(TD_EVALUE, "not for %s tensors: take x:%s() first",
+                       td_layout_of(args[0].tensor)->noun, td_layout_of(args[0].tensor)->convert);
+    td_status status = x->ndim ? find_dim(args, &d) : no_dims();
     if (status == TD_OK)
-        *out = TD_I(args[0].tensor->strides[d]);
+        *out = TD_I(x->strides[d]);
     return status;
 }
 
@@ -384,4 +389,4 @@ OF_TENSOR(dtype, TD_DTYPE((td_dtype)x->dtype))
 OF_TENSOR(device, TD_DEVICE(td_device_real(td_tensor_device(x))))
 OF_TENSOR(requires_grad, TD_B(x->requires_grad))
 OF_TENSOR(is_floating, TD_B(td_dtype_is_float((td_dtype)x->dtype)))
-OF_TENSOR(is_contiguous, TD_B(x->contiguous))
+OF_TENSOR(is_contiguous, TD_B(td_strided_of(x) && td_strided_of(x)->contiguous))

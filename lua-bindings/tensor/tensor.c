@@ -76,17 +76,17 @@ static void get_data(lua_State *L, td_tensor *x) {
     (void)x;
     push_result(L, "data", TD_OP(detach), 1, NULL);
 }
-/* What speaks of strided memory. */
+/* Where x's elements lie, for what speaks of strided memory. */
 static const td_tensor *check_strided(lua_State *L, const td_tensor *x, const char *name) {
-    if (TD_UNLIKELY(x->layout != TD_STRIDED))
+    const td_tensor *strided = td_strided_of(x);
+    if (TD_UNLIKELY(!strided))
         tide_error(L, "%s: not for %s tensors: take x:%s() first", name, td_layout_of(x)->noun,
                    td_layout_of(x)->convert);
-    return x;
+    return strided;
 }
 
 static void get_nbytes(lua_State *L, td_tensor *x) {
-    if (x->layout != TD_QUANTIZED)
-        check_strided(L, x, "nbytes");
+    check_strided(L, x, "nbytes");
     lua_pushinteger(L, x->numel * (lua_Integer)td_tensor_itemsize(x));
 }
 static void get_itemsize(lua_State *L, td_tensor *x) {
@@ -506,10 +506,10 @@ static int tensor_is_contiguous(lua_State *L) {
                                         [TD_CHANNELS_LAST] = "channels_last",
                                         [TD_CHANNELS_LAST_3D] = "channels_last_3d"};
     tide_frame f;
-    const td_tensor *x = read_shape(L, &f);
+    const td_tensor *x = td_strided_of(read_shape(L, &f));
     for (int k = 0; k < 3; k++)
         if (!strcmp(f.args[1].string, names[k]))
-            lua_pushboolean(L, x->layout == TD_STRIDED && td_tensor_is_in_format(x, (td_format)k));
+            lua_pushboolean(L, x && td_tensor_is_in_format(x, (td_format)k));
     return 1;
 }
 
@@ -612,6 +612,9 @@ static int tensor_type_as(lua_State *L) {
     tide_frame f;
     tide_read_shape_call(L, &f);
     const td_tensor *other = tide_check_shape(L, f.at[1], "type_as");
+    if (other->layout == TD_QUANTIZED)
+        return tide_error(L, "type_as: other is quantized: tide.quantize_per_tensor says by what "
+                             "scale x becomes so");
     td_device device = td_device_real(td_tensor_device(other));
     return convert_to(L, &f, TD_DTYPE((td_dtype)other->dtype), TD_DEVICE(device),
                       TD_STRING("preserve"));

@@ -77,15 +77,20 @@ class Notebooks(unittest.TestCase):
     def test_quantization(self):
         cells = {cell["id"]: cell for cell in self.execute("quantization.ipynb")["cells"]}
         self.assertIn("quint8 (5) cpu quantized per_tensor_affine scale=0.1 zero_point=10", printed(cells["tensor"]))
-        accuracy = {name: float(re.search(r"test accuracy (0\.\d{4})", printed(cells[name])).group(1)) for name in ("network", "dynamic", "static")}
+        accuracy = {name: float(re.search(r"test accuracy (0\.\d{4})", printed(cells[name])).group(1)) for name in ("network", "dynamic", "static", "trained")}
         self.assertGreater(accuracy["network"], 0.94)
-        for name in ("dynamic", "static"):
+        for name in ("dynamic", "static", "trained"):
             self.assertGreater(accuracy[name], accuracy["network"] - 0.01)
         self.assertEqual(printed(cells["proof"]).count("unsafe_pairs"), 3)
         shown = cells["report"]["outputs"][-1]["data"]
         self.assertIn("SNR (dB)", shown["text/plain"])
-        self.assertIn("<svg", shown["text/html"])
-        self.assertRegex(printed(cells["plan"]), r"points at 95 %, of 360 samples")
+        self.assertIn("SNR (dB)</text>", shown["text/html"])
+        shown = cells["plan"]["outputs"][-1]["data"]
+        self.assertRegex(shown["text/plain"], r"points at 95 %, of 360 samples")
+        self.assertIn("the plan</text>", shown["text/html"])
+        self.assertRegex(printed(cells["strict"]), r"of 360 samples; \d+ more samples for \+/- 0\.2\n$")
+        self.assertIn("loss asked for", cells["strict"]["outputs"][-1]["data"]["text/plain"])
+        self.assertRegex(printed(cells["embeddings"]), r"72000 bytes in place of 256000[\s\S]*36000 bytes in place of 256000")
 
     def cells(self, name, **sources):
         return {cell["id"]: cell for cell in self.execute(name, **sources)["cells"]}

@@ -19,7 +19,7 @@ td_status td_check_scale(double scale) {
     return td_fail(TD_EVALUE,
                    "a scale is above 0, finite and not denormal in float32 (from 1.175494e-38 on), "
                    "got %g",
-                   scale);
+                   isnan(scale) ? (double)NAN : scale); /* whose sign means nothing */
 }
 
 td_status td_check_zero_point(int64_t zero_point, td_dtype ints) {

@@ -7,20 +7,25 @@ local tree = {}
 
 --- What has weights to quantize.
 tree.LAYERS = { nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d }
+--- What a QConfig's `replace` alone makes smaller, since nothing is to be observed: tables of rows, and recurrent layers.
+tree.TABLES = { nn.Embedding, nn.EmbeddingBag }
+tree.REPLACED = { nn.Embedding, nn.EmbeddingBag, nn.LSTM, nn.GRU, nn.RNN }
 --- What takes means of bytes, and what hands bytes on with their parameters.
 tree.MEANS = { nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d }
 tree.HANDED = table.move(tree.MEANS, 1, #tree.MEANS, 7, { nn.Identity, nn.Flatten, nn.ReLU, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d })
 
 function tree.is_a(module, class) return getmetatable(module) == class end
 
-function tree.is_one_of(module, classes)
+function tree.has(classes, wanted)
     for _, class in ipairs(classes) do
-        if tree.is_a(module, class) then
+        if class == wanted then
             return true
         end
     end
     return false
 end
+
+function tree.is_one_of(module, classes) return tree.has(classes, getmetatable(module)) end
 
 -- The names of a module's children, in order.
 local function names_of(module)
@@ -101,14 +106,22 @@ function tree.fold(model)
     end)
 end
 
+--- folded(model): a copy in evaluation, with that done.
+function tree.folded(model)
+    local copy = model:clone():eval()
+    tree.fold(copy)
+    return copy
+end
+
 -- The parent of a part with a name such as "layer1.1.conv1", and its own name in there.
 local function find_part(model, path)
     local parent, name = string.match(path, "^(.*)%.([^.]+)$")
     local ok, module = pcall(model.get_submodule, model, parent or "")
-    if not ok or not nn.is(module[name or path] or false, nn.Module) then
+    local key = math.tointeger(name or path) or name or path -- parts of a Sequential are counted
+    if not ok or not nn.is(module[key] or false, nn.Module) then
         fail("fuse_modules: the model has no part '%s'", path)
     end
-    return module, name or path
+    return module, key
 end
 
 -- Modules in order as one: in evaluation a norm is folded, in training all stay, one behind the other.
@@ -117,7 +130,11 @@ local function join(modules, names, training)
     local norm = norm_of(list[1])
     local relu = #list > 1 and tree.is_a(list[#list], nn.ReLU) and table.remove(list) or nil
     if not norm or #list > 2 or (#list == 1 and not relu) or (list[2] and not tree.is_a(list[2], norm)) then
-        fail("fuse_modules: a convolution or linear layer, then its batch norm, a ReLU or both expected, got %s", table.concat(names, ", "))
+        local given = {}
+        for k, module in ipairs(modules) do
+            given[k] = string.format("'%s' (%s)", names[k], getmetatable(module).__name)
+        end
+        fail("fuse_modules: a convolution or linear layer, then its batch norm, a ReLU or both expected, got %s", table.concat(given, ", "))
     end
     local layer = list[2] and not training and fold_norm(list[1], list[2]) or list[1]
     local parts = { layer, list[2] and training and list[2] or relu, list[2] and training and relu or nil }

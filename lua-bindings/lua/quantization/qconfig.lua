@@ -3,6 +3,7 @@
 local tide = ...
 local fail = tide._fail
 local nn = tide.nn
+local tree = tide._require "quantization.folding"
 local configs = {}
 
 -- ---- one layer's ----
@@ -15,6 +16,14 @@ function QConfig:__tostring()
 end
 
 local function is_config(value) return getmetatable(value) == QConfig end
+
+-- Is a QConfig for layers of a class, where those of some classes can't be observed? `classes`: those that its `replace` knows, nil for all.
+local function serves(config, class, unobserved)
+    if config.replace then
+        return not config.classes or tree.has(config.classes, class)
+    end
+    return not tree.has(unobserved, class)
+end
 
 -- ---- a model's ----
 
@@ -146,6 +155,18 @@ local function check_names(fname, mapping, names)
     end
 end
 
+-- A QConfig that is given to a layer by its name or its class, and not for it as one of many, is one that is for it.
+local function check_serves(fname, mapping, name, class, unobserved)
+    local config = mapping.names[name] or mapping.types[class]
+    if not config or serves(config, class, unobserved) or not (tree.has(tree.LAYERS, class) or tree.has(tree.REPLACED, class)) then
+        return
+    elseif config.replace then
+        fail("%s: qconfig: '%s' is of the class %s, which this QConfig does not replace", fname, name, class.__name)
+    end
+    fail("%s: qconfig: '%s' is of the class %s, which is not observed: a QConfig with replace expected, such as %s()", fname, name, class.__name,
+        tree.has(tree.TABLES, class) and "float_qparams_weight_only_qconfig" or "default_dynamic_qconfig")
+end
+
 -- By the name of the module or of what it lies in, the nearest first; then by pattern; by class; else as all.
 local function find(mapping, name, class)
     local path = name
@@ -167,13 +188,17 @@ local function find(mapping, name, class)
     return config
 end
 
---- lookup(fname, value, model): for a mapping, or what is short for one, a table from each of the model's modules to its
---- QConfig or false. A name of the mapping that is none of the model's is an error.
-function configs.lookup(fname, value, model)
+--- lookup(fname, value, model, unobserved): for a mapping, or what is short for one, a table from each of the model's modules to its
+--- QConfig or false. unobserved: the classes of layers that a QConfig with `replace` alone is for. An error: a name of the mapping that
+--- is none of the model's; a QConfig by the name or class of a layer that it is not for.
+function configs.lookup(fname, value, model, unobserved)
     local mapping, names, found = mapping_of(fname, value), {}, {}
     for name, module in model:named_modules() do
+        local class = getmetatable(module)
         names[#names + 1] = name
-        found[module] = find(mapping, name, getmetatable(module))
+        check_serves(fname, mapping, name, class, unobserved)
+        local config = find(mapping, name, class)
+        found[module] = config and serves(config, class, unobserved) and config
     end
     check_names(fname, mapping, names)
     return found
@@ -192,7 +217,8 @@ function configs.open(quantization)
     quantization.QConfig = declare("QConfig(*, function? activation=nil, function? weight=nil, function? replace=nil) -> table",
         "What quantizing does with a layer. activation makes an observer of what it gives (and takes), weight one of its weight (qint8, by "
         .. "channel and symmetric as if nothing is said); or replace(layer) gives a module of floats to put in its place, which nothing "
-        .. "observes: from_float of a tide.nn.quantized.dynamic layer.", function(activation, weight, replace)
+        .. "observes: from_float of a tide.nn.quantized.dynamic layer. Embeddings, bags and recurrent layers are replaced, not observed.",
+        function(activation, weight, replace)
             if replace and (activation or weight) then
                 fail("QConfig: replace makes the whole layer: activation and weight are not asked")
             end
@@ -212,10 +238,20 @@ function configs.open(quantization)
     quantization.get_default_qconfig_mapping = declare("get_default_qconfig_mapping(" .. BACKEND .. ") -> table",
         "A mapping that gives every layer get_default_qconfig's.",
         function(backend) return new_mapping():set_global(quantization.get_default_qconfig(backend)) end)
+    -- A QConfig that replaces layers of some classes by those of the same names in another room.
+    local function replacing(room, classes, options)
+        local config = quantization.QConfig { replace = function(layer) return room[getmetatable(layer).__name].from_float(layer, options) end }
+        config.classes = classes
+        return config
+    end
     quantization.default_dynamic_qconfig = declare("default_dynamic_qconfig() -> table",
-        "For linear layers: int8 weights, and what they are given is quantized in each call by its own range.", function()
-            return quantization.QConfig { replace = nn.quantized.dynamic.Linear.from_float }
-        end)
+        "For linear layers, LSTM, GRU and RNN: int8 weights, and what they are given is quantized in each call by its own range.",
+        function() return replacing(nn.quantized.dynamic, { nn.Linear, nn.LSTM, nn.GRU, nn.RNN }) end)
+    local ROWS <const> = "For Embedding and EmbeddingBag: rows of %s with a scale and an offset of float%s each (tide.nn.quantized.Embedding)."
+    quantization.float_qparams_weight_only_qconfig = declare("float_qparams_weight_only_qconfig() -> table", string.format(ROWS, "bytes", "32"),
+        function() return replacing(nn.quantized, tree.TABLES, { dtype = "quint8" }) end)
+    quantization.float_qparams_weight_only_qconfig_4bit = declare("float_qparams_weight_only_qconfig_4bit() -> table",
+        string.format(ROWS, "4 bits an element", "16"), function() return replacing(nn.quantized, tree.TABLES, { dtype = "quint4x2" }) end)
 end
 
 return configs

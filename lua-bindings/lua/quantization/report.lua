@@ -15,45 +15,95 @@ local function bytes_of(module)
     return bytes
 end
 
--- The least of the seconds that the model takes.
-local function time(model, x, runs, timer)
-    local least = math.huge
-    for _ = 1, runs do
-        local begun = timer()
-        model(x)
-        least = math.min(least, timer() - begun)
-    end
-    return least
+local function median(list)
+    table.sort(list)
+    return (list[(#list + 1) // 2] + list[#list // 2 + 1]) / 2
 end
 
--- Runs the model so many times: what each module gave, as floats, and the least of the seconds that it took, by name; of the model itself, "".
-local function watch(model, x, runs, timer)
-    local outputs, seconds, begun, hooks = {}, {}, {}, {}
+local LEAST_RUNS <const>, MOST_RUNS <const>, LONG_ENOUGH <const> = 5, 51, 0.3 -- seconds of each model
+
+-- In the first call weights are packed: it is no measure of those that follow.
+local function warm_up(models, x)
+    for _, model in ipairs(models) do
+        model(x)
+    end
+end
+
+-- Calls the models with x in turns: what disturbs the machine disturbs all of them. take(k, seconds) is told every call of the k-th.
+-- runs: so many rounds; nil: as many as make sure.
+local function run_in_turns(models, x, runs, timer, take)
+    local begun, done = timer(), 0
+    while done < (runs or LEAST_RUNS) or not runs and done < MOST_RUNS and timer() - begun < LONG_ENOUGH * #models do
+        for k, model in ipairs(models) do
+            local start = timer()
+            model(x)
+            take(k, timer() - start)
+        end
+        done = done + 1
+    end
+end
+
+-- The seconds that each of the models takes: medians of calls in turns.
+local function time(models, x, runs, timer)
+    local seconds = {}
+    for k in ipairs(models) do
+        seconds[k] = {}
+    end
+    warm_up(models, x)
+    run_in_turns(models, x, runs, timer, function(k, taken) table.insert(seconds[k], taken) end)
+    for k, list in ipairs(seconds) do
+        seconds[k] = median(list)
+    end
+    return seconds
+end
+
+-- Hooks on all modules of a model, which write down what each gave and, of every call of the model, the seconds that it took, by name;
+-- a module that is called several times in one takes the sum.
+local function hook_all(model, timer, seen, hooks)
+    local begun, sums = {}, {}
     for name, module in model:named_modules() do
         hooks[#hooks + 1] = module:register_forward_pre_hook(function() begun[name] = timer() end)
         hooks[#hooks + 1] = module:register_forward_hook(function(_, _, y)
-            seconds[name] = math.min(seconds[name] or math.huge, timer() - begun[name])
+            sums[name] = (sums[name] or 0) + timer() - begun[name]
             if tide.is_tensor(y) then
-                outputs[name] = y
+                seen.outputs[name] = y
+            end
+            if module == model then
+                for part, sum in pairs(sums) do
+                    seen.seconds[part] = seen.seconds[part] or {}
+                    table.insert(seen.seconds[part], sum)
+                end
+                sums = {}
             end
         end)
     end
-    local ok, why = true, nil
-    for _ = 1, runs do
-        if ok then
-            ok, why = pcall(model, x)
-        end
+end
+
+-- Runs the models in turns: of each a table `outputs`, what each module gave, as floats, and one `seconds`, the median of what it took,
+-- by name; of the model itself, "".
+local function watch(models, x, runs, timer)
+    local list, hooks = {}, {}
+    warm_up(models, x)
+    for k, model in ipairs(models) do
+        list[k] = { outputs = {}, seconds = {} }
+        hook_all(model, timer, list[k], hooks)
     end
+    local ok, why = pcall(run_in_turns, models, x, runs, timer, function() end)
     for _, hook in ipairs(hooks) do
         hook:remove()
     end
     if not ok then
         error(why, 0)
     end
-    for name, y in pairs(outputs) do
-        outputs[name] = y.is_quantized and y:dequantize() or y:detach()
+    for _, seen in ipairs(list) do
+        for name, y in pairs(seen.outputs) do
+            seen.outputs[name] = y.is_quantized and y:dequantize() or y:detach()
+        end
+        for name, taken in pairs(seen.seconds) do
+            seen.seconds[name] = median(taken)
+        end
     end
-    return outputs, seconds
+    return list
 end
 
 -- Energy of a signal over that of its noise, in decibels.
@@ -123,36 +173,44 @@ function Report:plot()
         tide.plot.bar({ times, floats }, { names = names, labels = { "quantized", "float" }, title = "microseconds" }), columns = 1 }
 end
 
-function Report:__display()
+-- A table of HTML: what stands above its columns, and its rows of texts.
+local function table_of(heads, rows)
     local escape = tide._require("notebook.html").escape
-    local lines = { "<table><tr><th>" .. table.concat(HEADS, "</th><th>") .. "</th></tr>" }
-    for _, row in ipairs(self) do
-        local cells = text_of(row)
-        for k, cell in ipairs(cells) do
-            cells[k] = "<td>" .. escape(cell) .. "</td>"
+    local lines = { "<table><tr><th>" .. table.concat(heads, "</th><th>") .. "</th></tr>" }
+    for _, row in ipairs(rows) do
+        local cells = {}
+        for k, text in ipairs(row) do
+            cells[k] = "<td>" .. escape(text) .. "</td>"
         end
         lines[#lines + 1] = "<tr>" .. table.concat(cells) .. "</tr>"
     end
-    lines[#lines + 1] = "</table>" .. (#self > 0 and self:plot():svg() or "")
-    return { ["text/plain"] = tostring(self), ["text/html"] = table.concat(lines, "\n") }
+    lines[#lines + 1] = "</table>"
+    return table.concat(lines, "\n")
 end
 
-local report = { watch = watch, time = time, bytes_of = bytes_of, snr_of = snr_of, relus_of = relus_of }
+function Report:__display()
+    local rows = {}
+    for k, row in ipairs(self) do
+        rows[k] = text_of(row)
+    end
+    return { ["text/plain"] = tostring(self), ["text/html"] = table_of(HEADS, rows) .. (#self > 0 and self:plot():svg() or "") }
+end
+
+local report = { table_of = table_of, watch = watch, time = time, bytes_of = bytes_of, snr_of = snr_of, relus_of = relus_of }
 
 function report.open(quantization)
     quantization.report = tide._function(
-        "report(Module model, Module quantized, Tensor x, *, int(1..) runs=3, function? timer=nil) -> list",
+        "report(Module model, Module quantized, Tensor x, *, int(1..)? runs=nil, function? timer=nil) -> list",
         "How far the layers of a quantized model are from those of the model that it was made of, on a batch: a list of {name, "
         .. "bytes, float_bytes, low, high, clipped, snr, largest, seconds, float_seconds} that prints as a table, and in a notebook as a "
         .. "picture, plot(), too. low, high: the ends of what the layer gives in floats; clipped: the share of it that its integers can't hold; snr: signal to "
-        .. "noise of what it gives, in decibels; largest: the largest of that; seconds: the least of some runs, by timer (tide.time).",
+        .. "noise of what it gives, in decibels; largest: the largest of that; seconds: medians of some runs of both models in turns, by timer (tide.time).",
         function(model, small, x, runs, timer)
             local _ <close> = tide.no_grad()
-            local fused = model:clone():eval()
-            tree.fold(fused)
+            local fused = tree.folded(model)
             timer = timer or tide.time
-            local want, want_seconds = watch(fused, x, runs, timer)
-            local got, seconds = watch(small, x, runs, timer)
+            local floats, bytes = table.unpack(watch({ fused, small }, x, runs, timer))
+            local want, want_seconds, got, seconds = floats.outputs, floats.seconds, bytes.outputs, bytes.seconds
             local relus, layers, rows = relus_of(fused), {}, setmetatable({}, Report)
             for name, module in fused:named_modules() do
                 layers[name] = tree.is_one_of(module, tree.LAYERS) and module or nil

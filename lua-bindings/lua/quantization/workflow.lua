@@ -19,14 +19,18 @@ return function(quantization)
         DYNAMIC[nn[name]] = function(layer) return nn.quantized.dynamic[name].from_float(layer) end
     end
     local USUAL <const> = { nn.Linear, nn.LSTM, nn.GRU, nn.RNN }
+    local function joined(a, b) return table.move(b, 1, #b, #a + 1, table.move(a, 1, #a, 1, {})) end
+    local ALL <const> = joined(USUAL, tree.TABLES)
 
     quantization.quantize_dynamic = declare("quantize_dynamic(Module model, list? types=nil, *, any? qconfig=nil) -> Module",
         "A copy of the model whose linear layers have int8 weights and quantize what they are given by its own range; a ReLU "
         .. "behind one in a Sequential becomes part of it. types: the classes to replace, of tide.nn.Linear, LSTM, GRU and RNN (all four as if "
         .. "nothing is said), Embedding and EmbeddingBag, whose rows become bytes. qconfig: a QConfigMapping or what is short for one "
-        .. "(?tide.quantization.QConfigMapping), by which layers stay in floats or are replaced in another way.",
+        .. "(?tide.quantization.QConfigMapping), by which layers stay in floats or are replaced in another way; a float_qparams_weight_only_qconfig "
+        .. "there replaces tables that types don't name.",
         function(model, types, qconfig)
-            types = types or USUAL
+            local unobserved = types and {} or tree.TABLES
+            types = types or qconfig and ALL or USUAL
             for _, class in ipairs(types) do
                 if not DYNAMIC[class] then
                     fail("quantize_dynamic: types: of tide.nn Linear, LSTM, GRU, RNN, Embedding and EmbeddingBag are replaced, got %s",
@@ -34,7 +38,7 @@ return function(quantization)
                 end
             end
             local copy = model:clone()
-            local found = qconfig and configs.lookup("quantize_dynamic", qconfig, copy)
+            local found = qconfig and configs.lookup("quantize_dynamic", qconfig, copy, unobserved)
             local root = tree.is_one_of(copy, types) and nn.Sequential(copy) or copy
             each(root, types, function(parent, names, k)
                 local layer = parent[names[k]]
@@ -79,6 +83,27 @@ return function(quantization)
     end
 
     function ObservedFloat:forward(x) return self.output(self.module(x)) end
+
+    -- A layer that convert replaces, and which stays as it is until then: it may be trained.
+    local Waiting = nn.class("Waiting")
+
+    function Waiting:init(layer, replace)
+        self.layer = layer
+        rawset(self, "replace", replace)
+    end
+
+    function Waiting:forward(...) return self.layer(...) end
+
+    local function replaced(module)
+        if not is_a(module, Waiting) then
+            return module
+        end
+        local made = module.replace(module.layer)
+        if not nn.is(made or false, nn.Module) then
+            fail("replace of the QConfig: a module expected, got %s", tide._describe(made))
+        end
+        return made
+    end
 
     local function stub(name, doc)
         local class = nn.class(name)
@@ -126,7 +151,17 @@ return function(quantization)
     -- What has no kernel for bytes, but may stand among layers that hand them on.
     local ROUNDED <const> = { nn.Hardswish, nn.SiLU, nn.ELU, nn.CELU, nn.SELU, nn.Mish, nn.Softplus, nn.Softmax, nn.PReLU, nn.LayerNorm,
         nn.GroupNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d }
-    local WATCHED <const> = table.move(ROUNDED, 1, #ROUNDED, #LAYERS + 1, table.move(LAYERS, 1, #LAYERS, 1, {}))
+    local CHANGED <const> = joined(LAYERS, tree.REPLACED)
+    local WATCHED <const> = joined(CHANGED, ROUNDED)
+
+    -- What a QConfig's activation makes, or else what `usual` does.
+    local function observer_of(fname, config, usual)
+        local made = (config and config.activation or usual)()
+        if not nn.is(made or false, nn.Module) or not made.calculate_qparams then
+            fail("%s: activation of the QConfig: a function that makes an observer expected, got one that makes %s", fname, tide._describe(made))
+        end
+        return made
+    end
 
     -- Observers into a model, around what `change` makes of each layer. found: the QConfig of each module, or false. observer(config)
     -- makes what observes; of layers that stay in floats among those of bytes too.
@@ -137,10 +172,11 @@ return function(quantization)
                 stubs[#stubs + 1] = module
             end
         end
-        each(model, stubbed and WATCHED or LAYERS, function(parent, names, k)
+        each(model, stubbed and WATCHED or CHANGED, function(parent, names, k)
             local layer, relu = parent[names[k]], has_relu(parent, names, k)
             local config = found[layer]
-            if config and not config.replace and tree.is_one_of(layer, LAYERS) then
+            local is_layer = tree.is_one_of(layer, LAYERS)
+            if config and not config.replace and is_layer then
                 local input = not stubbed and observer(config) or nil
                 parent[names[k]] = Observed(change(layer, config), relu, input, observer(config), config.weight)
                 if relu then
@@ -148,8 +184,9 @@ return function(quantization)
                 end
                 return
             end
-            local kept = config and config.replace and tree.is_one_of(layer, LAYERS) and config.replace(layer) or layer
-            parent[names[k]] = stubbed and ObservedFloat(kept, observer(config)) or kept
+            local is_replaced = config and config.replace and tree.is_one_of(layer, CHANGED)
+            local kept = is_replaced and Waiting(layer, config.replace) or layer
+            parent[names[k]] = stubbed and not tree.is_one_of(layer, tree.REPLACED) and ObservedFloat(kept, observer(config)) or kept
         end)
         for _, module in ipairs(stubs) do
             module.output = observer(found[module])
@@ -162,13 +199,13 @@ return function(quantization)
         if qconfig and observer then
             fail("%s: observer is what qconfig has as activation: give one of them", fname)
         end
-        return configs.lookup(fname, qconfig or quantization.QConfig { activation = observer }, copy)
+        return configs.lookup(fname, qconfig or quantization.QConfig { activation = observer }, copy, tree.REPLACED)
     end
     local QCONFIG <const> = " qconfig: a QConfigMapping or what is short for one (?tide.quantization.QConfigMapping), in place of an observer; "
         .. "layers without a QConfig stay in floats."
 
     local function in_sequence(model)
-        for _, class in ipairs(LAYERS) do
+        for _, class in ipairs(CHANGED) do
             if nn.is(model, class) then
                 return nn.Sequential(model)
             end
@@ -183,7 +220,7 @@ return function(quantization)
             local copy = in_sequence(model:clone()):eval()
             tree.fold(copy)
             return observe(copy, lookup("prepare", copy, qconfig, observer), function(config)
-                return config and config.activation and config.activation() or quantization.HistogramObserver()
+                return observer_of("prepare", config, quantization.HistogramObserver)
             end, function(layer) return layer end)
         end)
 
@@ -202,7 +239,7 @@ return function(quantization)
                 end
             end)
             return observe(copy, found, function(config)
-                return quantization.FakeQuantize((config and config.activation or moving)())
+                return quantization.FakeQuantize(observer_of("prepare_qat", config, moving))
             end, function(layer, config)
                 local trained = norms[layer] and qat.join(layer, norms[layer]) or qat.of(layer)
                 rawset(trained, "weight_observer", config.weight)
@@ -222,12 +259,19 @@ return function(quantization)
         return false
     end
 
-    local function parameters_of(observer, name)
-        local ok, scale, point = pcall(observer.calculate_qparams, observer)
-        if not ok then
-            fail("convert: layer '%s': %s", name, string.gsub(scale, "^calculate_qparams: ", ""))
-        end
+    local function parameters_of(observer)
+        local scale, point = observer:calculate_qparams()
         return scale:item(), point:item()
+    end
+
+    -- The same result; an error says of which layer it is.
+    local function of_layer(name, fn, ...)
+        local results = table.pack(pcall(fn, ...))
+        if not results[1] then
+            local why = string.gsub(tostring(results[2]), "^[^:]*:%d+: ", "")
+            fail("convert: layer '%s': %s", name, string.gsub(why, "^calculate_qparams: ", ""))
+        end
+        return table.unpack(results, 2, results.n)
     end
 
     -- The layer of bytes of one of floats or of quantization-aware training.
@@ -244,29 +288,35 @@ return function(quantization)
         "A prepared model that has seen data, with layers of tide.nn.quantized. Between a QuantStub and a DeQuantStub all of them hand "
         .. "on bytes; in a model without stubs those do that follow one another in a Sequential, others take and give floats.",
         function(model)
-            local copy, stubbed, made = model:clone():eval(), has_stub(model), {}
+            local copy, stubbed, made, full_names = model:clone():eval(), has_stub(model), {}, {}
+            for full, module in copy:named_modules() do
+                full_names[module] = full
+            end
             local function put(parent, name, module) made[#made + 1] = { parent, name, module } end
-            each(copy, { Observed, ObservedFloat, QuantStub, DeQuantStub, FloatFunctional }, function(parent, names, k)
+            each(copy, { Observed, ObservedFloat, Waiting, QuantStub, DeQuantStub, FloatFunctional }, function(parent, names, k)
                 local name, part = names[k], parent[names[k]]
+                local full = full_names[part]
                 if is_a(part, DeQuantStub) then
                     return put(parent, name, nn.quantized.DeQuantize())
+                elseif is_a(part, Waiting) then
+                    return put(parent, name, of_layer(full, replaced, part))
                 elseif not part.output then
                     return
                 end
-                local scale, point = parameters_of(part.output, name)
+                local scale, point = of_layer(full, parameters_of, part.output)
                 if is_a(part, QuantStub) then
                     put(parent, name, nn.quantized.Quantize(scale, point))
                 elseif is_a(part, FloatFunctional) then
                     put(parent, name, nn.quantized.QFunctional(scale, point))
                 elseif is_a(part, ObservedFloat) then
-                    put(parent, name, nn.quantized.Float(part.module, scale, point, meets(parent, names, k, DeQuantStub)))
+                    put(parent, name, nn.quantized.Float(of_layer(full, replaced, part.module), scale, point, meets(parent, names, k, DeQuantStub)))
                 else
                     local options = { scale = scale, zero_point = point, relu = part.relu, weight = part.weight_observer }
                     if not stubbed then
-                        options.in_scale, options.in_zero_point = parameters_of(part.input, name)
+                        options.in_scale, options.in_zero_point = of_layer(full, parameters_of, part.input)
                         options.floats = not meets(parent, names, k, Observed)
                     end
-                    put(parent, name, small_of(part.layer, options))
+                    put(parent, name, of_layer(full, small_of, part.layer, options))
                 end
             end)
             for _, entry in ipairs(made) do

@@ -109,6 +109,43 @@ t.test("a_report_says_ranges_clipping_and_times", function()
     t.is_true(string.find(rows:__display()["text/html"], "<svg", 1, true))
 end)
 
+-- What each of the classes' modules is called, in order, while fn runs: "f" and "q" for the first and the second class.
+local function calls_of(float, small, fn)
+    local order, before = {}, { [float] = float.forward, [small] = small.forward }
+    for class, letter in pairs { [float] = "f", [small] = "q" } do
+        class.forward = function(...)
+            order[#order + 1] = letter
+            return before[class](...)
+        end
+    end
+    local ok, why = pcall(fn)
+    for class, forward in pairs(before) do
+        class.forward = forward
+    end
+    t.is_true(ok, why)
+    return table.concat(order)
+end
+
+t.test("models_are_timed_in_turns_behind_a_call_that_does_not_count", function()
+    local net, x = nn.Sequential(nn.Linear(4, 4)), tide.randn(8, 4)
+    local small, rows = Q.quantize_dynamic(net), nil
+    local order = calls_of(nn.Linear, nn.quantized.dynamic.Linear, function() rows = Q.report(net, small, x, { runs = 3 }) end)
+    t.eq(order, "fq" .. string.rep("fq", 3))
+    -- A layer that is called twice in a call of the model takes both; the median forgets what is seldom.
+    local Twice = nn.class "Twice"
+    function Twice:init() self.layer = nn.Linear(4, 4) end
+    function Twice:forward(y) return self.layer(self.layer(y)) end
+    local ticks, clock = 0, 0
+    local function timer()
+        ticks = ticks + 1
+        clock = clock + (ticks == 20 and 1000 or 1)
+        return clock
+    end
+    local model = Twice()
+    rows = Q.report(model, Q.quantize_dynamic(model), x, { runs = 5, timer = timer })
+    t.eq({ rows[1].seconds, rows[1].float_seconds }, { 2, 2 })
+end)
+
 -- ---- plans ----
 
 -- Points around a centre for each of four classes, in the shape given.
@@ -144,19 +181,27 @@ local function accuracy(net, data)
     return 100 * right / all
 end
 
--- A clock of its own, which layers move on: floats by their weights, bytes by a quarter of that and a constant.
-local function with_clock(fn)
+-- A clock of its own, which layers move on: floats by their weights, bytes by a quarter of that and a constant; floats among bytes by
+-- `border` more.
+local function with_clock(fn, border)
     local clock, before = 0, {}
     local function count(class, cost)
         before[class] = class.forward
         function class:forward(...)
-            clock = clock + cost(self.weight:numel())
+            clock = clock + cost(self.weight and self.weight:numel() or self.hidden_size ^ 2 * 8)
             return before[class](self, ...)
         end
     end
     for _, name in ipairs { "Linear", "Conv1d", "Conv2d" } do
         count(nn[name], function(n) return n end)
         count(nn.quantized[name], function(n) return 100 + n / 4 end)
+    end
+    count(nn.quantized.dynamic.Linear, function(n) return 200 + n / 3 end)
+    count(nn.LSTM, function(n) return 4 * n end) -- of bytes its linear layers count
+    before[nn.quantized.Float] = nn.quantized.Float.forward
+    function nn.quantized.Float:forward(x)
+        clock = clock + (border or 0)
+        return before[nn.quantized.Float](self, x)
     end
     count(nn.quantized.WeightOnlyLinear, function(bytes) return 50 + bytes / 8 end)
     local ok, why = pcall(fn, function() return clock end)
@@ -252,8 +297,96 @@ t.test("layers_that_lose_much_stay_in_floats", function()
         local read = Q.load_plan(path)
         os.remove(path)
         t.eq(tostring(read), text)
+        local page = read:__display()["text/html"]
+        for _, shown in ipairs { "<td>1</td><td>f32</td>", "the plan</text>", "loss asked for</text>", "of 2048 samples" } do
+            t.is_true(string.find(page, shown, 1, true), shown)
+        end
         refused("keeps none", read.apply, read, net)
+        for _, spoil in ipairs { function(state) state.layers = 3 end, function(state) state.rows[1].loss = "5" end,
+            function(state) state.sure = nil end, function(state) state.layers[1] = { kind = "f32" } end } do
+            plan:save(path)
+            local state = tide.load(path)
+            spoil(state)
+            tide.save(state, path)
+            refused("holds no plan", Q.load_plan, path)
+        end
+        os.remove(path)
         t.is_true(tide.equal(read:apply(net, data)(data[1][1]), plan:apply(net, data)(data[1][1])))
+    end)
+end)
+
+t.test("floats_among_bytes_that_cost_more_than_bytes_gain_are_no_plan", function()
+    tide.manual_seed(5)
+    local net, data = train(residual()), batches(8, 12)
+    tide.no_grad(function() -- weights that are far out, of an input that is 0
+        net.first.weight[":, 1"] = 1e4
+        for _, batch in ipairs(data) do
+            batch[1][":, 1"] = 0
+        end
+    end)
+    local plans = {}
+    for k, border in ipairs { 0, 1e5 } do
+        with_clock(function(timer) plans[k] = Q.plan(net, data, { loss = 1, kinds = { "int8" }, timer = timer, runs = 1 }) end, border)
+    end
+    for k, plan in ipairs(plans) do
+        local least = math.huge
+        for _, row in ipairs(plan.rows) do
+            least = row.loss + row.margin <= 1 and math.min(least, row.seconds) or least
+        end
+        t.eq(plan.seconds, least, "the quickest that keeps the promise")
+        t.is_true(plan.rows[1].loss > 5 and (plan.seconds < plan.float_seconds) == (k == 1), tostring(plan))
+    end
+    local floats = plans[2]:apply(net)
+    for _, layer in ipairs(plans[2].layers) do
+        t.eq(layer.kind, "f32")
+    end
+    t.is_true(tide.equal(floats(data[1][1]), net(data[1][1])), "a plan of floats rounds nothing")
+end)
+
+t.test("a_layer_that_is_slower_in_bytes_joins_its_neighbours_where_the_model_is_quicker", function()
+    tide.manual_seed(5)
+    local net, data = train(residual()), batches(8, 12)
+    for border, kind in pairs { [0] = "f32", [1e4] = "int8" } do
+        with_clock(function(timer)
+            local plan = Q.plan(net, data, { loss = 2, kinds = { "int8" }, timer = timer, runs = 1 })
+            for _, layer in ipairs(plan.layers) do
+                t.eq(layer.kind, layer.name == "head" and kind or "int8", tostring(plan))
+            end
+            t.is_true(kind == "f32" or plan.seconds < plan.float_seconds / 2)
+        end, border)
+    end
+end)
+
+t.test("a_layer_alone_has_a_plan", function()
+    tide.manual_seed(5)
+    local net, x = nn.Linear(64, 32), tide.randn(512, 64)
+    with_clock(function(timer)
+        local plan = Q.plan(net, { { x, net(x):argmax(2) } }, { loss = 5, kinds = { "int8" }, timer = timer, runs = 1 })
+        t.eq({ #plan.layers, plan.layers[1].name, plan.layers[1].kind }, { 1, "1", "int8" })
+        t.is_true(is_small(plan:apply(net)[1]) and nn.is(net, nn.Linear))
+    end)
+end)
+
+t.test("recurrent_layers_are_of_a_plan", function()
+    tide.manual_seed(7)
+    local Words = nn.class "Words"
+    function Words:init()
+        self.table = nn.Embedding(20, 8)
+        self.order = nn.LSTM(8, 16, { batch_first = true })
+        self.out = nn.Linear(16, 4)
+    end
+    function Words:forward(index)
+        local y, after = self.order(self.table(index))
+        return self.out(y[":, -1"]), after
+    end
+    local net, index = Words():eval(), tide.randint(1, 21, { 2048, 6 })
+    local data = { { index, net(index):argmax(2) } }
+    with_clock(function(timer)
+        local plan = Q.plan(net, data, { loss = 5, timer = timer, runs = 1 })
+        t.eq({ #plan.layers, plan.layers[1].name, plan.layers[1].kind }, { 2, "order", "dynamic" }, tostring(plan))
+        local small = plan:apply(net)
+        t.is_true(nn.is(small.order, nn.quantized.dynamic.LSTM) and nn.is(small.table, nn.Embedding))
+        t.is_true(plan.seconds < plan.float_seconds and plan.loss + plan.margin <= 5)
     end)
 end)
 
@@ -268,5 +401,5 @@ t.test("few_samples_promise_little_and_say_how_many_more", function()
     end)
     refused("there is no batch in it", Q.plan, net, {})
     refused("dynamic, int4, int8 expected, got", Q.plan, net, batches(1, 15), { kinds = { "int3" } })
-    refused("no linear layer", Q.plan, nn.ReLU(), batches(1, 15))
+    refused("no linear layer, no convolution", Q.plan, nn.ReLU(), batches(1, 15))
 end)

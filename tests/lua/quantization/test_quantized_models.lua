@@ -51,7 +51,7 @@ t.test("fused_modules_compute_what_they_did", function()
     t.is_true(nn.is(net[5].bn1, nn.BatchNorm2d), "the model stays")
     t.is_true(nn.is(Q.fuse_modules(net, { { "5.conv1", "5.bn1" } })[5].conv1, nn.Conv2d))
     refused("no part '5.conv7'", Q.fuse_modules, net, { "5.conv7", "5.bn1" })
-    refused("expected, got 5.conv1, 5.relu, 5.bn1", Q.fuse_modules, net, { "5.conv1", "5.relu", "5.bn1" })
+    refused("expected, got '5.conv1' (Conv2d), '5.relu' (ReLU), '5.bn1' (BatchNorm2d)", Q.fuse_modules, net, { "5.conv1", "5.relu", "5.bn1" })
     refused("must be in evaluation", Q.fuse_modules, network():train(), { "5.conv1", "5.bn1" })
 end)
 

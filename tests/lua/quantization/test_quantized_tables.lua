@@ -96,6 +96,81 @@ t.test("tables_are_saved_and_loaded_in_place_of_others", function()
     t.is_true(nn.is(tide.quantization.quantize_dynamic(model, { nn.Embedding })[2], nn.Linear))
 end)
 
+-- Words of a sentence, each by its row, with what a recurrent layer makes of them, and a bag of them.
+local function reader()
+    local Reader = nn.class "Reader"
+    function Reader:init()
+        self.words, self.bag = nn.Embedding(30, 8, { padding_idx = 2 }), nn.EmbeddingBag(30, 8, { mode = "sum" })
+        self.order, self.out = nn.LSTM(8, 8, { batch_first = true }), nn.Linear(16, 4)
+    end
+    function Reader:forward(index)
+        local y = self.order(self.words(index))
+        return self.out(tide.cat({ y[":, -1"], self.bag(index) }, 2))
+    end
+    return Reader()
+end
+
+t.test("tables_are_prepared_and_converted_by_class_and_by_name", function()
+    tide.manual_seed(1)
+    local Q, net, index = tide.quantization, reader(), tide.randint(1, 31, { 16, 5 })
+    local rows, halves = Q.float_qparams_weight_only_qconfig(), Q.float_qparams_weight_only_qconfig_4bit()
+    local function converted(qconfig)
+        local prepared = Q.prepare(net, { qconfig = qconfig })
+        t.is_true(tide.equal(prepared(index), net(index)), "until convert tables are floats")
+        return Q.convert(prepared)
+    end
+    local function class_of(module) return getmetatable(module) end
+    local small = converted { [nn.Embedding] = rows, bag = halves }
+    t.is_true(class_of(small.words) == nn.quantized.Embedding and small.words.dtype == "quint8" and small.words.padding_idx == 2)
+    t.is_true(class_of(small.bag) == nn.quantized.EmbeddingBag and small.bag.dtype == "quint4x2" and small.bag.mode == "sum")
+    t.is_true(class_of(small.out) == nn.Linear and class_of(small.order) == nn.LSTM)
+    t.is_true(tide.equal(small.words.weight, nn.quantized.Embedding.from_float(net.words).weight), "as from_float makes them")
+    local away = (small(index) - net(index)):abs():max():item()
+    t.is_true(away > 0 and away < 0.2, away)
+    -- As all others: what a QConfig isn't for stays.
+    local all = converted { default = rows }
+    t.is_true(class_of(all.words) == nn.quantized.Embedding and class_of(all.bag) == nn.quantized.EmbeddingBag and class_of(all.out) == nn.Linear)
+    local dynamic = converted { default = Q.default_dynamic_qconfig(), words = rows }
+    t.is_true(class_of(dynamic.order) == nn.quantized.dynamic.LSTM and class_of(dynamic.out) == nn.quantized.dynamic.Linear)
+    t.is_true(class_of(dynamic.words) == nn.quantized.Embedding and class_of(dynamic.bag) == nn.EmbeddingBag)
+    local observed = Q.prepare(net)
+    observed(index)
+    local static = Q.convert(observed)
+    t.is_true(class_of(static.words) == nn.Embedding and class_of(static.out) == nn.quantized.Linear and class_of(static.order) == nn.LSTM)
+    -- One alone, and in one step.
+    t.is_true(class_of(Q.convert(Q.prepare(net.words, { qconfig = rows }))[1]) == nn.quantized.Embedding)
+    local quick = Q.quantize_dynamic(net, { qconfig = { [nn.Embedding] = rows, default = Q.QConfig() } })
+    t.is_true(class_of(quick.words) == nn.quantized.Embedding and class_of(quick.bag) == nn.EmbeddingBag)
+    t.is_true(class_of(quick.order) == nn.quantized.dynamic.LSTM and class_of(quick.out) == nn.quantized.dynamic.Linear)
+    t.is_true(class_of(Q.quantize_dynamic(net).words) == nn.Embedding)
+end)
+
+t.test("tables_are_trained_until_they_are_converted", function()
+    local Q, net, index = tide.quantization, reader(), tide.randint(1, 31, { 16, 5 })
+    local trained = Q.prepare_qat(net, { qconfig = { default = Q.QConfig { activation = Q.MinMaxObserver }, bag = Q.float_qparams_weight_only_qconfig() } })
+    local optimizer = tide.optim.SGD(trained:parameters(), { lr = 0.5 })
+    trained(index):square():sum():backward()
+    optimizer:step()
+    local small = Q.convert(trained)
+    t.is_true(getmetatable(small.bag) == nn.quantized.EmbeddingBag and getmetatable(small.out) == nn.quantized.Linear)
+    local want = trained.bag.layer.weight
+    t.is_true(not tide.equal(want, net.bag.weight) and (small.bag:dequantize() - want):abs():max():item() < 0.05)
+end)
+
+t.test("a_qconfig_by_name_is_one_for_the_layer", function()
+    local Q, net = tide.quantization, reader()
+    refused("'words' is of the class Embedding, which is not observed: a QConfig with replace expected, such as float_qparams_weight_only_qconfig()",
+        Q.prepare, net, { qconfig = { words = Q.QConfig() } })
+    refused("'order' is of the class LSTM, which is not observed: a QConfig with replace expected, such as default_dynamic_qconfig()",
+        Q.prepare_qat, net, { qconfig = { [nn.LSTM] = Q.QConfig() } })
+    refused("'out' is of the class Linear, which this QConfig does not replace", Q.prepare, net,
+        { qconfig = { out = Q.float_qparams_weight_only_qconfig() } })
+    refused("'words' is of the class Embedding", Q.quantize_dynamic, net, { qconfig = { words = Q.default_dynamic_qconfig() } })
+    refused("option max_norm", function()
+        Q.convert(Q.prepare(nn.Sequential(nn.Embedding(4, 4, { max_norm = 1 })), { qconfig = Q.float_qparams_weight_only_qconfig() }))
+    end)
+end)
+
 t.test("what_does_not_fit_is_refused", function()
     local bag = nn.quantized.EmbeddingBag(7, 6)
     refused("index 8 is not a row from 1 to 7", bag, tide.tensor { { 1, 8 } })

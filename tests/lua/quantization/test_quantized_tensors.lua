@@ -76,6 +76,36 @@ t.test("views_share_integers_and_keep_parameters", function()
     t.eq(first:int_repr():tolist(), { { 10, 10, 10, 10 } })
 end)
 
+t.test("where_elements_lie_is_said_as_of_integers_viewed_so", function()
+    local y = tide.arange(96.0):reshape(2, 3, 4, 4)
+    local whole_of = tide.quantize_per_tensor(y, 1, 0, tide.quint8)
+    local by_channel = tide.quantize_per_channel(y, tide.ones(3), tide.zeros(3):long(), 2, tide.quint8)
+    local function last(z) return z:contiguous { memory_format = "channels_last" } end
+    for _, view in ipairs { function(z) return z end, last, function(z) return z:permute(2, 1, 4, 3) end, function(z) return z[2] end,
+        function(z) return z[":, :, ::2"] end, function(z) return last(z)[":, 2:3"] end, function(z) return z:unsqueeze(1):expand(3, -1, -1, -1, -1) end,
+        function(z) return z:unsqueeze(3):contiguous { memory_format = "channels_last_3d" } end, function(z) return last(z):clone() end } do
+        local want = view(y:byte())
+        for _, z in ipairs { view(whole_of), view(by_channel) } do
+            for _, format in ipairs { "contiguous", "channels_last", "channels_last_3d" } do
+                t.eq(z:is_contiguous { memory_format = format }, want:is_contiguous { memory_format = format })
+            end
+            t.eq({ table.unpack(z:stride()) }, { table.unpack(want:stride()) })
+            t.eq({ z:storage_offset(), z.nbytes, z:element_size() }, { want:storage_offset(), want.nbytes, 1 })
+            t.eq({ z:is_pinned(), z:is_inference(), z.is_leaf, z.is_sparse, z.is_quantized }, { false, false, true, false, true })
+        end
+    end
+    t.is_true(last(whole_of):relu():is_contiguous { memory_format = "channels_last" } and not last(whole_of):is_contiguous())
+    t.eq({ whole_of:view(2, 3, 16):data_ptr(), whole_of[2]:data_ptr() - whole_of:data_ptr() }, { whole_of:data_ptr(), 48 })
+    local script = tide.jit.script(function(z) return z:is_contiguous(), z:stride(2) end)
+    t.eq({ script(whole_of) }, { true, 16 })
+    t.eq({ script(last(whole_of)) }, { false, 1 })
+    t.eq({ script(by_channel:permute(2, 1, 3, 4)) }, { false, 48 })
+    refused("not for sparse tensors", script, tide.eye(2):to_sparse())
+    t.is_true(not tide.eye(2):to_sparse():is_contiguous())
+    refused("not for sparse tensors", function() tide.eye(2):to_sparse():stride() end)
+    refused("other is quantized", function() return x:type_as(whole()) end)
+end)
+
 t.test("the_axis_follows_permutes_selects_and_slices", function()
     local y = tide.arange(24.0):reshape(2, 3, 4)
     local q = tide.quantize_per_channel(y, tide.tensor { 0.5, 1.0, 2.0 }, tide.tensor { 0, 1, 2 }, 2, tide.quint8)
