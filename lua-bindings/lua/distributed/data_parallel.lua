@@ -193,10 +193,9 @@ end
 
 local function skip_unused(self, outputs)
     if not (self.static_graph and self.unused) then
-        local found = tide._leaves(gather_tensors(outputs, {}))
         self.unused = {}
-        for number, p in ipairs(self.params) do
-            if not found[p:data_ptr()] then
+        for number, used in ipairs(tide._leaves(gather_tensors(outputs, {}), self.params)) do
+            if not used then
                 self.unused[#self.unused + 1] = number
             end
         end
