@@ -227,6 +227,10 @@ bool td_node_wants(const td_node *node, uint32_t slot) {
     return !behind || behind->needed || is_chosen(running, behind);
 }
 
+bool td_grad_needs(const td_grad *grad, int slot) {
+    return (uint32_t)slot < grad->node->nslots && td_node_wants(grad->node, (uint32_t)slot);
+}
+
 /* For gradients of chosen inputs: nodes behind which none of them lies neither run nor lose what
  * they saved. Edges point at older nodes: in that order what lies behind a node is known first. */
 static td_status mark_needed(run *r) {
