@@ -182,7 +182,7 @@ static const char *behind_place(const char *text, size_t *name_len, int *line) {
         if (digits == 0 || digits > 7 || strncmp(colon + 1 + digits, ": ", 2) != 0)
             continue;
         *name_len = (size_t)(colon - text);
-        *line = atoi(colon + 1);
+        *line = (int)strtol(colon + 1, NULL, 10);
         return colon + 1 + digits + 2;
     }
     return NULL;
