@@ -28,7 +28,7 @@ end
 -- A transfer's latency and how long it uses the link, µs.
 local function ring(p, bytes, link)
     if p < 2 then
-        return 0, 0
+        return 0.0, 0.0
     end
     return 2 * (p - 1) * link.latency_us, 2 * (p - 1) / p * bytes / link.bandwidth * 1e6
 end
@@ -308,7 +308,7 @@ end
 -- When the step goes on, µs from backward's beginning; and what transfers took.
 local function run(buckets, algorithm, p, link)
     local kind = kind_of(algorithm, p)
-    local through, finish, total = 0, 0, 0
+    local through, finish, total = 0.0, 0.0, 0.0
     for _, bucket in ipairs(buckets) do
         local latency, time = COSTS[kind](p, bucket.bytes, link)
         through, total = math.max(through, bucket.ready_us) + time, total + latency + time
