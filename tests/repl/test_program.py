@@ -427,6 +427,11 @@ class Program(unittest.TestCase):
         self.assertEqual(program.returncode, -signal.SIGINT)
         self.assertIn("interrupted", err)
 
+    def test_a_folder_that_the_environment_names_by_half_is_ignored(self):
+        code = "print(tide._require('utils.environment').cache())"
+        for given, folder in (("cache", self.folder.name + "/.cache"), ("", self.folder.name + "/.cache"), ("/far/away", "/far/away")):
+            self.check(self.tide("-e", code, XDG_CACHE_HOME=given), 0, folder + "\n")
+
     def test_no_module_makes_another_error_of_an_interrupt(self):
         head = """local function interrupt()
             os.execute(("kill -INT %d"):format(math.tointeger(io.open("/proc/self/stat"):read "n")))
