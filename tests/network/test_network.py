@@ -90,6 +90,12 @@ class Jobs(unittest.TestCase):
             sent = 2 * (step.nodes - 1) / step.nodes * simulator.LAYERS * 256 * 256 * 4 / simulator.weather_of(step).payload() * 1e6
             self.assertGreater(expected, sent, step)
 
+    def test_every_collective_gives_what_arithmetic_says(self):
+        for mpi, nodes in zip(job.MPIS, (2, 3)):
+            with self.subTest(mpi=mpi, nodes=nodes):
+                text = self.run_job(mpi, self.network(nodes), "collectives.lua", nodes)
+                self.assertEqual(text.count(": ok, mpi"), nodes, text)
+
     @unittest.skipUnless(ALL, "TIDE_NETWORK_TEST=all")
     def test_ranks_train_to_the_curve_of_one_process(self):
         for mpi in job.MPIS:
