@@ -119,14 +119,6 @@ static td_status fit(const td_slot *slot, td_tensor **gradient) {
     return TD_OK;
 }
 
-static bool has_edge(const td_slot *slot) {
-    return slot->edge.node || slot->edge.leaf;
-}
-
-bool td_grad_needs(const td_grad *grad, int slot) {
-    return (uint32_t)slot < grad->node->nslots && has_edge(&grad->node->slots[slot]);
-}
-
 int td_grad_slot(const td_grad *grad, int param, int element) {
     int slot = grad->op->nlooks;
     if (grad->args[param].kind != TD_KIND_TENSORS)

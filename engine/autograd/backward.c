@@ -221,10 +221,14 @@ bool td_backward_retains(void) {
 
 bool td_node_wants(const td_node *node, uint32_t slot) {
     const td_edge *edge = &node->slots[slot].edge;
-    if (!running || !running->captures)
+    if (!target_of(edge) || !running || !running->captures)
         return target_of(edge) != NULL;
-    const entry *behind = find(running, edge);
-    return behind && (behind->needed || is_chosen(running, behind));
+    const entry *behind = find(running, edge); /* NULL: of a node within a node (td_view_inner) */
+    return !behind || behind->needed || is_chosen(running, behind);
+}
+
+bool td_grad_needs(const td_grad *grad, int slot) {
+    return (uint32_t)slot < grad->node->nslots && td_node_wants(grad->node, (uint32_t)slot);
 }
 
 /* For gradients of chosen inputs: nodes behind which none of them lies neither run nor lose what

@@ -1,27 +1,20 @@
-/* later.c: the queue of jobs, and the thread that takes from it. */
+/* later.c: what is worth a thread, and that thread's jobs. */
 #include "engine/script/later.h"
 
+#include "engine/core/jobs/maker.h"
 #include "engine/core/observer.h"
-#include "engine/core/signals.h"
 #include "engine/script/future.h"
 
-#include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    SMALL = 48,           /* nodes that the passes have done with within half a millisecond */
-    TRIPS = 64,           /* that loops are written out for; of more, some at a time */
-    SOME = 8,             /* trips */
-    MOST = 1 << 20,       /* nodes that are counted */
-    STACK_BYTES = 8 << 20 /* of the thread: passes recurse into blocks */
+    SMALL = 48,    /* nodes that the passes have done with within half a millisecond */
+    TRIPS = 64,    /* that loops are written out for; of more, some at a time */
+    SOME = 8,      /* trips */
+    MOST = 1 << 20 /* nodes that are counted */
 };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static td_later_job *waiting, **last = &waiting, *making;
-static pthread_t maker;
-static bool works, ends;
 
 /* ---- what is worth it ---- */
 
@@ -66,16 +59,14 @@ int td_later_work(const td_ir_block *block) {
     return (int)count_nodes(block, DEPTH);
 }
 
-/* ---- the thread ---- */
+/* ---- jobs ---- */
 
-static td_later_job *take(void) {
-    td_later_job *job = waiting;
-    waiting = job->next;
-    last = waiting ? last : &waiting;
-    return making = job;
+static td_later_job *job_of(td_maker_job *queued) {
+    return (td_later_job *)((char *)queued - offsetof(td_later_job, place));
 }
 
-static void make(td_later_job *job) {
+static void make(td_maker_job *queued) {
+    td_later_job *job = job_of(queued);
     td_modes before = td_set_modes(job->modes);
     td_observer *observer = td_observer_set(NULL);
     job->make(job);
@@ -83,128 +74,46 @@ static void make(td_later_job *job) {
     td_set_modes(before);
 }
 
-static void *work(void *unused) {
-    pthread_setname_np(pthread_self(), "tide script");
-    pthread_mutex_lock(&lock);
-    while (!ends) {
-        if (!waiting) {
-            pthread_cond_wait(&changed, &lock);
-            continue;
-        }
-        td_later_job *job = take();
-        pthread_mutex_unlock(&lock);
-        make(job);
-        pthread_mutex_lock(&lock);
-        job->queued = false;
-        job->give(job); /* its owner may be gone when the lock is */
-        making = NULL;
-        pthread_cond_broadcast(&changed);
-    }
-    pthread_mutex_unlock(&lock);
-    return unused;
+static void give(td_maker_job *queued) {
+    td_later_job *job = job_of(queued);
+    job->give(job);
 }
 
-static void before_fork(void) {
-    pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void) {
-    pthread_mutex_unlock(&lock);
-}
-
-/* What was being made waits again. */
-static void in_child(void) {
-    td_later_job *job = making;
-    works = ends = false;
-    making = NULL;
-    if (job) {
-        job->next = waiting;
-        last = waiting ? last : &job->next;
-        waiting = job;
-    }
-    pthread_cond_init(&changed, NULL);
-    pthread_mutex_unlock(&lock);
-}
+static td_maker maker = {.name = "tide script", .make = make, .give = give, TD_MAKER_LOCK};
 
 /* What is being made reads what the process holds: at exit it is waited for, and no more is made.
  */
 static void end_at_exit(void) {
-    pthread_mutex_lock(&lock);
-    bool there = works;
-    ends = true;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
-    if (there)
-        (void)pthread_join(maker, NULL);
-    pthread_mutex_lock(&lock);
-    works = false;
-    pthread_mutex_unlock(&lock);
+    td_maker_stop(&maker, true);
 }
 
 /* With the lock held. */
-static bool has_maker(void) {
+static bool has_thread(void) {
     static bool prepared;
-    pthread_attr_t attributes;
-    sigset_t before;
-    if (works || ends)
-        return works && !ends;
-    if (!prepared)
-        prepared =
-            pthread_atfork(before_fork, after_fork, in_child) == 0 && atexit(end_at_exit) == 0;
-    if (!prepared || pthread_attr_init(&attributes))
-        return false;
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    td_signals_hold(&before);
-    works = pthread_create(&maker, &attributes, work, NULL) == 0;
-    td_signals_release(&before);
-    pthread_attr_destroy(&attributes);
-    return works;
+    prepared = prepared || atexit(end_at_exit) == 0;
+    return prepared && td_maker_has_thread(&maker);
 }
-
-/* ---- jobs ---- */
 
 bool td_later_begin(td_later_job *job) {
     job->modes = td_fork_modes();
     job->modes.uncached = td_modes_current.uncached; /* what is made asks whether casts are kept */
     job->request = td_compile_request_now();
-    job->next = NULL;
-    pthread_mutex_lock(&lock);
-    bool begun = has_maker();
-    if (begun) {
-        job->queued = true;
-        *last = job;
-        last = &job->next;
-        pthread_cond_broadcast(&changed);
-    }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&maker.lock);
+    bool begun = has_thread();
+    if (begun)
+        td_maker_add(&maker, &job->place);
+    pthread_mutex_unlock(&maker.lock);
     return begun;
 }
 
-/* With the lock held: out of what waits. */
-static void withdraw(td_later_job *job) {
-    td_later_job **at = &waiting;
-    while (*at && *at != job)
-        at = &(*at)->next;
-    if (!*at)
-        return;
-    *at = job->next;
-    last = job->next ? last : at;
-    job->queued = false;
-}
-
 void td_later_cancel(td_later_job *job) {
-    pthread_mutex_lock(&lock);
-    withdraw(job);
-    /* A child has what was being made when it was made, and a thread of its own only when it has
-     * begun something: then nobody is at it. */
-    while (job->queued && works)
-        pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&maker.lock);
+    td_maker_cancel(&maker, &job->place);
+    pthread_mutex_unlock(&maker.lock);
 }
 
 void td_later_finish(void) {
-    pthread_mutex_lock(&lock);
-    while (works && !ends && (waiting || making))
-        pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&maker.lock);
+    td_maker_finish(&maker);
+    pthread_mutex_unlock(&maker.lock);
 }

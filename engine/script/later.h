@@ -10,6 +10,7 @@
 #define TD_SCRIPT_LATER_H
 
 #include "engine/core/activity.h"
+#include "engine/core/jobs/maker.h"
 #include "engine/core/modes.h"
 #include "engine/script/ir.h"
 
@@ -23,8 +24,7 @@ struct td_later_job {
     void (*give)(td_later_job *job);
     td_modes modes; /* set by td_later_begin */
     td_compile_request request;
-    td_later_job *next;
-    bool queued; /* until it has been given; guarded by the queue's lock */
+    td_maker_job place; /* queued: until it has been given */
 };
 
 /* Roughly how many nodes the passes will see of a block: trips of loops that are written out

@@ -3,21 +3,21 @@
 
 #include "lua-bindings/state/state.h"
 
-/* The node goes behind the others in the list at stack index 3, once (index 2 has those that were
+/* The node goes behind the others in the list at stack index 4, once (index 3 has those that were
  * met). */
 static void add_node(lua_State *L, td_node *node) {
-    if (lua_rawgetp(L, 2, node) == LUA_TNIL) {
+    if (lua_rawgetp(L, 3, node) == LUA_TNIL) {
         lua_pushboolean(L, 1);
-        lua_rawsetp(L, 2, node);
+        lua_rawsetp(L, 3, node);
         lua_pushlightuserdata(L, node);
-        lua_rawseti(L, 3, (lua_Integer)lua_rawlen(L, 3) + 1);
+        lua_rawseti(L, 4, (lua_Integer)lua_rawlen(L, 4) + 1);
     }
     lua_pop(L, 1);
 }
 
 static void add_leaf(lua_State *L, const td_tensor *leaf) {
     lua_pushboolean(L, 1);
-    lua_rawseti(L, 4, (lua_Integer)(intptr_t)leaf->data);
+    lua_rawsetp(L, 5, leaf);
 }
 
 /* Nodes live as long as the tensors in the list do. */
@@ -35,10 +35,23 @@ static void add_next(lua_State *L, const td_node *node) {
     }
 }
 
-/* _leaves(tensors): {[data_ptr] = true} of all leaves behind the tensors of a list. */
+/* For each tensor of the list at stack index 2: is it one of the leaves at 5? Pushes a list. */
+static void push_found(lua_State *L) {
+    lua_newtable(L);
+    for (lua_Integer k = 1; lua_rawgeti(L, 2, k) != LUA_TNIL; k++) {
+        lua_pushboolean(L, lua_rawgetp(L, 5, tide_check_shape(L, -1, "_leaves")) != LUA_TNIL);
+        lua_rawseti(L, -4, k);
+        lua_pop(L, 2);
+    }
+    lua_pop(L, 1);
+}
+
+/* _leaves(tensors, candidates): for each of the candidates, is it a leaf behind one of the tensors?
+ */
 static int find_leaves(lua_State *L) {
     luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
     lua_newtable(L);
     lua_newtable(L);
     lua_newtable(L);
@@ -56,12 +69,13 @@ static int find_leaves(lua_State *L) {
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    for (lua_Integer k = 1; lua_rawgeti(L, 3, k) != LUA_TNIL; k++) {
+    for (lua_Integer k = 1; lua_rawgeti(L, 4, k) != LUA_TNIL; k++) {
         const td_node *node = lua_touserdata(L, -1);
         lua_pop(L, 1);
         add_next(L, node);
     }
-    lua_settop(L, 4);
+    lua_settop(L, 5);
+    push_found(L);
     return 1;
 }
 

@@ -2,6 +2,8 @@
 -- distributed/job.c); shapes, groups and objects are made here.
 local tide = ...
 local fail, declare, class = tide._fail, tide._function, tide._class
+local rows = tide._require "distributed.rows"
+local numels, cut = rows.numels, rows.cut
 
 local distributed = {}
 
@@ -105,28 +107,6 @@ local function in_a_row(fname, x)
         plain:copy_(copy)
         return x
     end
-end
-
-local function numels(shapes)
-    local counts = {}
-    for r, shape in ipairs(shapes) do
-        local n = 1
-        for _, size in ipairs(shape) do
-            n = n * size
-        end
-        counts[r] = n
-    end
-    return counts
-end
-
--- Parts of a row of elements, by shapes.
-local function cut(row, shapes)
-    local parts, at = {}, 0
-    for r, n in ipairs(numels(shapes)) do
-        parts[r] = row:narrow(1, at + 1, n):reshape(shapes[r])
-        at = at + n
-    end
-    return parts
 end
 
 local function total(counts)
@@ -274,20 +254,21 @@ distributed.scatter = declare("scatter(Tensor x, list? parts=nil, int(0..) src=0
     function(x, parts, src, group, async)
         local handle, rank, size = take("scatter", group)
         local row, finish = in_a_row("scatter", x)
-        local rows, counts
+        local every, counts
         if rank == src then
             if not parts or #parts ~= size then
                 fail("scatter: parts: a list of %d tensors expected on rank %d, got %s", size, src, parts and #parts or "nil")
             end
-            rows, counts = {}, {}
+            counts = {}
             for r, part in ipairs(parts) do
                 if part.dtype ~= x.dtype then
                     fail("scatter: parts[%d]: %s expected, got %s", r, tostring(x.dtype), tostring(part.dtype))
                 end
-                rows[r], counts[r] = row_of(part):flatten(), part:numel()
+                counts[r] = part:numel()
             end
+            every = host(rows.join(parts))
         end
-        return give(post(handle, "scatter", { peer = src, send_counts = counts }, rows and tide.cat(rows), row, finish), async)
+        return give(post(handle, "scatter", { peer = src, send_counts = counts }, every, row, finish), async)
     end)
 
 distributed.all_to_all = declare("all_to_all(list parts, *, any group=nil, bool async=false) -> any",
@@ -297,12 +278,12 @@ distributed.all_to_all = declare("all_to_all(list parts, *, any group=nil, bool 
         if #parts ~= size then
             fail("all_to_all: parts: a list of %d tensors expected, got %d", size, #parts)
         end
-        local ndim, sizes, rows, counts = parts[1]:dim(), {}, {}, {}
+        local ndim, sizes, counts = parts[1]:dim(), {}, {}
         for r, part in ipairs(parts) do
             if part:dim() ~= ndim or part.dtype ~= parts[1].dtype then
                 fail("all_to_all: parts[%d]: %d dims and %s expected, as parts[1] has", r, ndim, tostring(parts[1].dtype))
             end
-            rows[r], counts[r] = row_of(part):flatten(), part:numel()
+            counts[r] = part:numel()
             table.move(part:size(), 1, ndim, #sizes + 1, sizes)
         end
         local shapes = {}
@@ -317,9 +298,9 @@ distributed.all_to_all = declare("all_to_all(list parts, *, any group=nil, bool 
                 shapes[r] = table.move(list, (r - 1) * ndim + 1, r * ndim, 1, {})
             end
         end
-        local expected = numels(shapes)
-        local every = tide.empty(total(expected), { dtype = parts[1].dtype, device = rows[1].device })
-        return give(post(handle, "all_to_all", { send_counts = counts, recv_counts = expected }, tide.cat(rows), every,
+        local expected, row = numels(shapes), host(rows.join(parts))
+        local every = tide.empty(total(expected), { dtype = row.dtype, device = row.device })
+        return give(post(handle, "all_to_all", { send_counts = counts, recv_counts = expected }, row, every,
             function() return cut(every:to(parts[1].device), shapes) end), async)
     end)
 
@@ -490,7 +471,7 @@ distributed.simulate = declare("simulate(any profile, table? options=nil) -> tab
     "What a step of DistributedDataParallel would take with other numbers of ranks and other buckets, worked out from this rank's profile of "
         .. "some steps (or from a step: {rest_us = ..., buckets = {{bytes = ..., ready_us = ...}, ...}}): rows for `ranks`, caps for `bucket_cap_mb`, "
         .. "each with step_us, exposed_us (what backward does not hide), hidden, efficiency, buckets; print shows tables. options: ranks (a list), "
-        .. "algorithm ('ring', 'tree', 'hierarchical'), links ({latency_us = ..., bandwidth = bytes/s}; hierarchical: per_node and local = {...} too; "
+        .. "algorithm ('auto', which is what all_reduce does, 'direct', 'ring', 'tree', 'hierarchical'), links ({latency_us = ..., bandwidth = bytes/s}; hierarchical: per_node and local = {...} too; "
         .. "as if nothing is said what the profile's transfers fit), measured (the profile's number of ranks), bucket_cap_mb (a list), "
         .. "first_bucket_mb (1), model (whose gradients are then not cut).",
     function(profile, options) return tide._require "distributed.simulator".simulate(profile, options) end)

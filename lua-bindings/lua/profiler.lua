@@ -23,9 +23,7 @@ profiler.schedule = tide._function(
 
 -- Where the peaks of this machine are remembered; nil: nowhere.
 local function peak_file()
-    local cache = os.getenv("XDG_CACHE_HOME")
-    local home = os.getenv("HOME")
-    cache = cache and cache ~= "" and cache or home and home .. "/.cache"
+    local cache = tide._require("utils.environment").cache()
     return cache and cache .. "/tide-peak"
 end
 

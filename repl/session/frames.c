@@ -7,6 +7,8 @@
 #include "repl/session/source.h"
 
 #include <lauxlib.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* As luaL_traceback: of a deep stack the first and the last ones. */
@@ -170,6 +172,52 @@ static void add_frame(lua_State *L, luaL_Buffer *out, lua_Debug *ar, const targe
         luaL_addstring(out, "\n\t(...tail calls...)");
 }
 
+/* Behind a place "NAME:LINE: " that a text has within its first line, how long NAME is, and LINE;
+ * NULL: there is none. */
+static const char *behind_place(const char *text, size_t *name_len, int *line) {
+    for (const char *colon = text; *colon && *colon != '\n'; colon++) {
+        if (*colon != ':')
+            continue;
+        size_t digits = strspn(colon + 1, "0123456789");
+        if (digits == 0 || digits > 7 || strncmp(colon + 1 + digits, ": ", 2) != 0)
+            continue;
+        *name_len = (size_t)(colon - text);
+        *line = (int)strtol(colon + 1, NULL, 10);
+        return colon + 1 + digits + 2;
+    }
+    return NULL;
+}
+
+/* A call of a graph has one frame, of C. What failed in it says where by its message, "PLACE of the
+ * call: FUNCTION: PLACE: OPERATOR: ...": the frame that a call of the function itself would have.
+ */
+static void add_scripted_frame(lua_State *L, luaL_Buffer *out, int level, const char *message) {
+    lua_Debug ar;
+    size_t len;
+    int line;
+    const char *name = behind_place(message, &len, &line);
+    const char *op = name ? behind_place(name, &len, &line) : NULL;
+    const char *place = op ? strstr(name, ": ") : NULL;
+    if (!place || place + 2 > name + len || !lua_getstack(L, level, &ar) ||
+        !lua_getinfo(L, "S", &ar) || *ar.what != 'C')
+        return;
+    char function[64], source[512], operator[64];
+    bool file = strncmp(place + 2, "In[", 3) != 0 && strncmp(place + 2, "stdin:", 6) != 0;
+    snprintf(function, sizeof function, "%.*s", (int)(place - name), name);
+    snprintf(source, sizeof source, "%c%.*s", file ? '@' : '=', (int)(name + len - place - 2),
+             place + 2);
+    snprintf(operator, sizeof operator, "%.*s", (int)strcspn(op, ":"), op);
+    const char *sign = operator_of(operator);
+    target wanted = {sign ? sign : operator, strlen(sign ? sign : operator), !sign};
+    ar = (lua_Debug){.source = source, .currentline = line};
+    if (!push_source(L, &ar, &wanted))
+        return;
+    lua_pushfstring(L, "\n\t%s:%d: in scripted function '%s'\n%s", source + 1, line, function,
+                    lua_tostring(L, -1));
+    lua_remove(L, -2);
+    luaL_addvalue(out);
+}
+
 static int count_levels(lua_State *L) {
     lua_Debug ar;
     int low = 0, high = 1;
@@ -196,6 +244,7 @@ int frames_traceback(lua_State *L) {
     luaL_addstring(&out, "stack traceback:");
     int levels = count_levels(L);
     lua_Debug ar = {.currentline = -1};
+    add_scripted_frame(L, &out, FIRST, message);
     for (int level = FIRST; lua_getstack(L, level, &ar); level++) {
         if (level == FIRST + FIRST_LEVELS && levels - level > LAST_LEVELS) {
             int skipped = levels - level - LAST_LEVELS;

@@ -25,11 +25,24 @@ end)
 
 t.test("transfers_of_a_ring_go_one_behind_the_other", function()
     -- 6 hops of 10 µs and 1.5 passages: 1560 µs each; they end at 2560, 4120 and 5680.
-    local row = simulate(make_step(), { ranks = { 4 }, links = LINKS }).rows[1]
+    local row = simulate(make_step(), { ranks = { 4 }, links = LINKS, algorithm = "ring" }).rows[1]
     near(row.step_us, 6180)
     near(row.exposed_us, 2680)
     near(row.hidden, 1 - 2680 / 4680)
     near(row.efficiency, 3500 / 6180)
+end)
+
+t.test("direct_messages_share_the_link_and_their_latencies_overlap", function()
+    -- 1.5 passages of 1000 µs each use the link from 1000 on; the last arrives 2 hops behind its end.
+    for _, algorithm in ipairs { "direct", "auto" } do
+        local row = simulate(make_step(), { ranks = { 4 }, links = LINKS, algorithm = algorithm }).rows[1]
+        near(row.step_us, 1000 + 3 * 1500 + 20 + 500)
+    end
+    -- What all_reduce does among many ranks is MPI's own.
+    local step = { rest_us = 0, buckets = { { bytes = MIB, ready_us = 0 } } }
+    local rows = simulate(step, { ranks = { 16, 32 }, links = LINKS }).rows
+    near(rows[1].step_us, 20 + 15 / 8 * 1000)
+    near(rows[2].step_us, 10 * 1010)
 end)
 
 t.test("a_transfer_that_is_quick_is_hidden_but_for_the_last", function()
@@ -54,7 +67,7 @@ t.test("trees_and_nodes_have_costs_of_their_own", function()
 end)
 
 t.test("other_buckets_are_cut_out_of_gradients_that_come_evenly", function()
-    local caps = simulate(make_step(), { links = LINKS, bucket_cap_mb = { 3, 1, 0.5 }, first_bucket_mb = 3 }).caps
+    local caps = simulate(make_step(), { links = LINKS, algorithm = "ring", bucket_cap_mb = { 3, 1, 0.5 }, first_bucket_mb = 3 }).caps
     t.eq(caps.ranks, 4)
     t.eq({ caps[1].buckets, caps[2].buckets, caps[3].buckets }, { 1, 3, 6 })
     near(caps[1].step_us, 3000 + 60 + 4500 + 500)
@@ -70,7 +83,7 @@ t.test("a_module_says_where_gradients_end", function()
     for k = 1, 3 do
         model.buckets[k] = { params = { tide.zeros(3 * MIB // 16), tide.zeros(MIB // 16) } }
     end
-    local caps = simulate(make_step(), { links = LINKS, model = model, bucket_cap_mb = { 0.8 } }).caps
+    local caps = simulate(make_step(), { links = LINKS, algorithm = "ring", model = model, bucket_cap_mb = { 0.8 } }).caps
     t.eq(caps[1].buckets, 6) -- of 3/4 and 1/4 MiB: no two fit together
     -- 60 and 1500 of each MiB: 1185 from 750 on; 435 for the quarters, whose end is what the next three quarters wait for.
     near(caps[1].step_us, 750 + 3 * 1185 + 3 * 435 + 500)
@@ -82,13 +95,17 @@ t.test("links_are_found_from_what_transfers_took", function()
     for _, bucket in ipairs(step.buckets) do
         bucket.time_us = 60 + 1.5 * bucket.bytes / (MIB * 1e3) * 1e6
     end
-    local result = simulate(step, { ranks = { 4 } })
+    local result = simulate(step, { ranks = { 4 }, algorithm = "ring" })
     near(result.links.latency_us, 10)
     near(result.links.bandwidth, MIB * 1e3)
     t.is_true(result.links.fitted)
     local tree = simulate(step, { algorithm = "tree" }).links
     near(tree.latency_us, 15)
     near(tree.bandwidth, 4 / 1.5 * MIB * 1e3)
+    local direct = simulate(step).links
+    near(direct.latency_us, 30)
+    near(direct.bandwidth, MIB * 1e3)
+    t.is_true(tostring(simulate(step)):find("auto (direct with 4 ranks) of links (30 µs", 1, true) ~= nil)
     t.is_true(tostring(result):find("ring of links (10 µs, 1.05e+03 MB/s, fitted to what was measured)", 1, true) ~= nil, tostring(result))
 end)
 
@@ -132,6 +149,26 @@ t.test("a_step_is_read_off_a_profile", function()
     t.eq(result.caps[1].buckets, 1)
 end)
 
+t.test("transfers_that_are_under_way_together_share_the_link", function()
+    -- Ten MB/s: 1000 bytes take 100 µs. The first two overlap, and end nearly together; the third is alone, a latency of 20 µs each time.
+    local events = {}
+    for k = 0, 2 do
+        events[#events + 1] = { kind = "backward", name = "LinearBackward", start_us = 5000 * k, duration_us = 1000 }
+        for j, at in ipairs { { 100, 215 }, { 110, 220 }, { 900, 340 } } do
+            events[#events + 1] = { kind = "collective", name = "all_reduce bucket " .. j .. ": weight", start_us = 5000 * k + at[1],
+                duration_us = at[2], bytes = j < 3 and 1050 or 3200 }
+        end
+    end
+    local result = simulate({ events = function() return events end }, { measured = 2, ranks = { 2, 4 } })
+    t.eq(#result.step.busy, 6)
+    t.eq(result.step.busy[1].transfers, 2)
+    near(result.step.busy[1].time_us, 230)
+    near(result.links.latency_us, 10)
+    near(result.links.bandwidth, 1e7)
+    near(result.rows[1].step_us, result.step.step_us)
+    near(result.rows[2].step_us, 900 + 480 + 20 + result.step.rest_us)
+end)
+
 t.test("one_bucket_a_step_makes_a_step_of_each", function()
     local events = {}
     for k = 0, 3 do
@@ -152,7 +189,7 @@ t.test("what_is_wrong_is_said", function()
     wrong("simulate: a profile or a measured step expected, got number 5", 5)
     wrong("the profile has no step of DistributedDataParallel", { events = function() return {} end })
     wrong("simulate: unknown option 'rank'", make_step(), { rank = 3 })
-    wrong("option algorithm: 'star' is none of: ring, tree, hierarchical", make_step(), { algorithm = "star" })
+    wrong("option algorithm: 'star' is none of: auto, direct, ring, tree, hierarchical", make_step(), { algorithm = "star" })
     wrong("option links: {latency_us = ..., bandwidth = ...} expected: nothing was measured between ranks", make_step())
     wrong("option links: {latency_us = µs, bandwidth = bytes a second} expected", make_step(), { links = { latency_us = 1 } })
     wrong("option links['local']:", make_step(), { links = LINKS, algorithm = "hierarchical" })

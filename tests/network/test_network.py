@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 
+import simulator
 import weather
 
 sys.path.append(os.path.join(os.path.dirname(weather.HERE), "distributed"))
@@ -78,6 +79,22 @@ class Jobs(unittest.TestCase):
                     text = self.run_job(mpi, self.network(nodes), "deterministic.lua", 1, 2, checkpoint)
                     said = [line for line in text.splitlines() if line.startswith(("digits\t", "resnet\t"))]  # mpirun may say more
                     self.assertEqual(said, alone.stdout.splitlines())
+
+    def test_a_measured_step_is_explained_and_no_link_is_predicted_to_bring_more_than_it_can(self):
+        # A step's gradients are 1.5 MiB; the whole comparison is simulator.py's.
+        measured = simulator.Step(nodes=2, delay=0, rate=30, cap=0.25)
+        others = [measured._replace(nodes=nodes, cap=cap) for nodes, cap in ((2, 0.25), (2, 1.5), (3, 0.25), (16, 1.5))]
+        took, predicted, _ = simulator.run(job.MPIS[0], measured, 3, others, width=256)
+        self.assertLess(abs(predicted[0] / took - 1), 0.15, f"predicted {predicted[0]:.0f} us, took {took:.0f} us")
+        for step, expected in zip(others, predicted):
+            sent = 2 * (step.nodes - 1) / step.nodes * simulator.LAYERS * 256 * 256 * 4 / simulator.weather_of(step).payload() * 1e6
+            self.assertGreater(expected, sent, step)
+
+    def test_every_collective_gives_what_arithmetic_says(self):
+        for mpi, nodes in zip(job.MPIS, (2, 3)):
+            with self.subTest(mpi=mpi, nodes=nodes):
+                text = self.run_job(mpi, self.network(nodes), "collectives.lua", nodes)
+                self.assertEqual(text.count(": ok, mpi"), nodes, text)
 
     @unittest.skipUnless(ALL, "TIDE_NETWORK_TEST=all")
     def test_ranks_train_to_the_curve_of_one_process(self):

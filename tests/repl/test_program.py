@@ -427,6 +427,30 @@ class Program(unittest.TestCase):
         self.assertEqual(program.returncode, -signal.SIGINT)
         self.assertIn("interrupted", err)
 
+    def test_a_folder_that_the_environment_names_by_half_is_ignored(self):
+        code = "print(tide._require('utils.environment').cache())"
+        for given, folder in (("cache", self.folder.name + "/.cache"), ("", self.folder.name + "/.cache"), ("/far/away", "/far/away")):
+            self.check(self.tide("-e", code, XDG_CACHE_HOME=given), 0, folder + "\n")
+
+    def test_no_module_makes_another_error_of_an_interrupt(self):
+        head = """local function interrupt()
+            os.execute(("kill -INT %d"):format(math.tointeger(io.open("/proc/self/stat"):read "n")))
+            while true do end
+        end
+        """
+        for code in ("""local model = tide.quantization.prepare(tide.nn.Sequential(tide.nn.Linear(3, 3)))
+                        model(tide.randn(4, 3))
+                        for _, m in model:named_modules() do
+                            if m.calculate_qparams then rawset(m, "calculate_qparams", interrupt) end
+                        end
+                        tide.quantization.convert(model)""",
+                     "for _ in tide.data.DataLoader(tide.data.map({1, 2}, interrupt), {on_error = 'skip'}) do end",
+                     "tide.jit.trace(interrupt, {tide.ones(2)})",
+                     "tide.utils.checkpoint(interrupt, tide.ones(2))"):
+            result = self.tide("-e", head + code)
+            self.assertIn(result.returncode, (130, -signal.SIGINT), result.stderr)
+            self.assertRegex(result.stderr, r"^tide: interrupted\n")
+
     def test_an_interrupt_ends_what_finalizers_do_at_the_end(self):
         code = ("x = setmetatable({}, {__gc = function() io.stderr:write('over\\n') while true do end end})"
                 " io.write('written')")

@@ -3,15 +3,14 @@
  * A table of entries that are only added and never freed, so it is read without a lock: an entry's
  * state says whether its code may be used. One thread takes what waits: code that a file keeps
  * (io/code_cache.h) is loaded, other code is compiled and kept. The thread ends before the
- * compiler's own end at exit. A child made by fork has no such thread and starts its own, unless
- * the compiler was at work when it was made, whose locks nobody will open: then files alone are
- * used.
+ * compiler's own end at exit. A child made by fork starts a thread of its own; where the compiler
+ * was at work when it was made, files alone are used.
  */
 #include "engine/cpu/code/code.h"
 
 #include "engine/core/activity.h"
+#include "engine/core/jobs/maker.h"
 #include "engine/core/memory.h"
-#include "engine/core/signals.h"
 #include "engine/core/version.h"
 #include "engine/cpu/code/code_names.h"
 #include "engine/cpu/code/code_values.h"
@@ -21,7 +20,7 @@
 #include "engine/cpu/pointwise/pointwise_job.h"
 #include "engine/io/code_cache.h"
 
-#include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +31,8 @@ enum {
     SLOTS = 8192, /* a power of two */
     ENTRIES = 4096,
     PROBES = 16,
-    RUN = 4096,      /* additions of an element that a run counts for by itself */
-    STACK = 8 << 20, /* of the thread: the compiler's recursion */
-    FORM = 1         /* of code: a change of what it is given makes older files no more found */
+    RUN = 4096, /* additions of an element that a run counts for by itself */
+    FORM = 1    /* of code: a change of what it is given makes older files no more found */
 };
 
 typedef enum state { COUNTED, WAITING, READY, REFUSED } state;
@@ -46,17 +44,17 @@ typedef struct entry {
     atomic_llong work; /* that the program did, in additions of an element */
     td_code code;
     td_compile_request request; /* that made it wait */
-    struct entry *next;         /* of those that wait */
+    td_maker_job place;
 } entry;
 
 static _Atomic(entry *) slots[SLOTS];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static void make(td_maker_job *queued);
+static bool begin_again(td_maker_job *queued);
+/* Its lock guards what follows, and where entries are added. */
+static td_maker maker = {.name = "tide code", .make = make, .again = begin_again, TD_MAKER_LOCK};
 static int nentries;
-static entry *waiting, **last = &waiting, *making;
-static pthread_t maker;
-static bool works, ends, compiler_lost;
+static bool compiler_lost;
 
 static atomic_int known_when; /* plus 1; 0: not yet */
 
@@ -216,10 +214,10 @@ static long long microseconds(void) {
 }
 
 static void publish(entry *e, bool made) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&maker.lock);
     atomic_store_explicit(&e->state, made ? READY : REFUSED, memory_order_release);
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    pthread_cond_broadcast(&maker.changed);
+    pthread_mutex_unlock(&maker.lock);
 }
 
 /* Tell who records that it has been made or refused: "mul mul add". */
@@ -233,8 +231,8 @@ static void log_made(const entry *e, uint64_t began_ns, const char *what) {
     td_compile_end(began_ns, TD_COMPILER_CODE, e->request, what, name);
 }
 
-/* Without the lock. Code is used before it is kept. */
-static void make(entry *e) {
+/* Code is used before it is kept. */
+static void make_code(entry *e) {
     const long long began = microseconds();
     const uint64_t began_ns = td_compile_begin();
     td_code_text text;
@@ -295,91 +293,36 @@ void td_code_start(void) {
 void td_code_start(void) {}
 #endif
 
-static void *work(void *unused) {
-    pthread_setname_np(pthread_self(), "tide code");
-    pthread_mutex_lock(&lock);
-    while (!ends) {
-        entry *e = waiting;
-        if (!e) {
-            pthread_cond_wait(&changed, &lock);
-            continue;
-        }
-        waiting = e->next;
-        last = waiting ? last : &waiting;
-        making = e;
-        pthread_mutex_unlock(&lock);
-        make(e);
-        end_at_exit();
-        pthread_mutex_lock(&lock);
-        making = NULL;
-        pthread_cond_broadcast(&changed);
-    }
-    pthread_mutex_unlock(&lock);
-    return unused;
+static entry *entry_of(td_maker_job *queued) {
+    return (entry *)((char *)queued - offsetof(entry, place));
 }
 
-static void before_fork(void) {
-    pthread_mutex_lock(&lock);
+static void make(td_maker_job *queued) {
+    make_code(entry_of(queued));
+    end_at_exit();
 }
 
-static void after_fork(void) {
-    pthread_mutex_unlock(&lock);
-}
-
-/* What was being made waits again. */
-static void in_child(void) {
-    entry *e = making;
-    compiler_lost |= e != NULL;
-    works = ends = false;
-    making = NULL;
-    if (e && atomic_load(&e->state) == WAITING) {
-        e->next = waiting;
-        last = waiting ? last : &e->next;
-        waiting = e;
-    }
-    pthread_cond_init(&changed, NULL);
-    pthread_mutex_unlock(&lock);
+/* In a child: nobody will open the compiler's locks. */
+static bool begin_again(td_maker_job *queued) {
+    compiler_lost = true;
+    return atomic_load(&entry_of(queued)->state) == WAITING;
 }
 
 /* With the lock held. */
 static bool has_maker(void) {
     static bool prepared;
-    pthread_attr_t attr;
-    sigset_t before;
-    if (works || ends)
-        return works;
-    if (!prepared)
-        prepared =
-            pthread_atfork(before_fork, after_fork, in_child) == 0 && atexit(td_code_stop) == 0;
-    if (!prepared || pthread_attr_init(&attr))
-        return false;
-    pthread_attr_setstacksize(&attr, STACK);
-    td_signals_hold(&before);
-    works = pthread_create(&maker, &attr, work, NULL) == 0;
-    td_signals_release(&before);
-    pthread_attr_destroy(&attr);
-    return works;
+    prepared = prepared || atexit(td_code_stop) == 0;
+    return prepared && td_maker_has_thread(&maker);
 }
 
 void td_code_stop(void) {
-    pthread_mutex_lock(&lock);
-    bool there = works;
-    ends = there;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
-    if (!there)
-        return;
-    (void)pthread_join(maker, NULL);
-    pthread_mutex_lock(&lock);
-    ends = works = false;
-    pthread_mutex_unlock(&lock);
+    td_maker_stop(&maker, false);
 }
 
 void td_code_finish(void) {
-    pthread_mutex_lock(&lock);
-    while (works && (waiting || making))
-        pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&maker.lock);
+    td_maker_finish(&maker);
+    pthread_mutex_unlock(&maker.lock);
 }
 
 /* ---- the table ---- */
@@ -458,10 +401,7 @@ static void queue(entry *e) {
         return;
     atomic_store(&e->state, WAITING);
     e->request = td_compile_request_now();
-    e->next = NULL;
-    *last = e;
-    last = &e->next;
-    pthread_cond_broadcast(&changed);
+    td_maker_add(&maker, &e->place);
 }
 
 /* Whether a program is worth code is seen once, when it is first found; that takes a few
@@ -491,10 +431,10 @@ static const td_code *count_work(entry *e, const td_code_form *form, uint64_t ha
             TD_LIMIT(POINTWISE_CODE_WORK))
             return NULL;
     }
-    if (!now && pthread_mutex_trylock(&lock))
+    if (!now && pthread_mutex_trylock(&maker.lock))
         return NULL; /* another time */
     if (now)
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&maker.lock);
     if (!e) {
         e = add_entry(hash, form);
         if (e && atomic_load(&e->state) == COUNTED)
@@ -502,9 +442,9 @@ static const td_code *count_work(entry *e, const td_code_form *form, uint64_t ha
     }
     if (e && (now || atomic_load(&e->work) >= TD_LIMIT(POINTWISE_CODE_WORK)))
         queue(e);
-    while (now && e && atomic_load(&e->state) == WAITING && has_maker() && !ends)
-        pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
+    while (now && e && atomic_load(&e->state) == WAITING && has_maker())
+        pthread_cond_wait(&maker.changed, &maker.lock);
+    pthread_mutex_unlock(&maker.lock);
     return e && atomic_load_explicit(&e->state, memory_order_acquire) == READY ? &e->code : NULL;
 }
 

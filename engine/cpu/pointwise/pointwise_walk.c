@@ -84,8 +84,10 @@ static bool runs_along_rows(const td_walk *w, int nloads) {
     int last = w->ndim - 1;
     for (int k = 0; k < nloads; k++) {
         const td_side *x = &w->loads[k];
+        if (x->scalar) /* which has no strides */
+            continue;
         bool run = x->dtype == x->as && x->strides[last] == (int64_t)td_dtype_size(x->as);
-        if (!x->scalar && !run && x->strides[last] != 0)
+        if (!run && x->strides[last] != 0)
             return false;
     }
     return out->dtype == out->as && out->strides[last] == (int64_t)td_dtype_size(out->as);

@@ -20,8 +20,12 @@ enum { MOST = 1 << 30 };
 enum { PIECE = 1 << 20 };
 
 /* Reductions among so many ranks at most are messages from each to each (below); such pieces that
- * are under way at once, and bytes up to which all goes to all. */
-enum { EXCHANGE_RANKS = 16, WINDOW = 4, SHORT = 1 << 14 };
+ * are under way at once, and their bytes; bytes up to which all goes to all. */
+enum { EXCHANGE_RANKS = 16, WINDOW = 32, UNDER_WAY = 4 << 20, SHORT = 1 << 14 };
+
+/* Bytes of a message between machines. Of one of more than 64 KiB, with MPI's head, both sides
+ * first ask each other whether it may come, which over TCP waits behind all that is being sent. */
+enum { MESSAGE = 60 << 10 };
 
 typedef struct exchange exchange;
 
@@ -29,6 +33,7 @@ typedef struct exchange exchange;
 typedef struct group {
     MPI_Comm comm;
     MPI_Comm exchanges; /* for messages of exchanges alone; MPI_COMM_NULL: too many ranks */
+    int piece;          /* of those, bytes */
     unsigned begun;     /* of those, so far */
     struct group *next; /* in the order in which they were made */
 } group;
@@ -160,13 +165,25 @@ static MPI_Op op_of(td_across op, td_dtype dtype) {
 
 /* ---- entering and leaving ---- */
 
+/* Bytes of a piece of an exchange; MPI's code. Waits for the group's other ranks. */
+static int choose_piece(MPI_Comm comm, int ranks, int *bytes) {
+    MPI_Comm here;
+    int near = 0;
+    int code = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    if (code)
+        return code;
+    MPI_Comm_size(here, &near);
+    *bytes = near == ranks ? PIECE : MESSAGE * ranks;
+    return MPI_Comm_free(&here);
+}
+
 /* Waits for the group's other ranks. */
 static int init_group(group *g, MPI_Comm comm) {
     int n = 0, code = 0;
     *g = (group){.comm = comm, .exchanges = MPI_COMM_NULL};
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_size(comm, &n);
-    if (n <= EXCHANGE_RANKS)
+    if (n <= EXCHANGE_RANKS && !(code = choose_piece(comm, n, &g->piece)))
         code = MPI_Comm_dup(comm, &g->exchanges);
     return code;
 }
@@ -262,6 +279,7 @@ typedef struct exchange_of {
     const void *send; /* may be recv */
     void *recv;
     int64_t count;
+    int piece; /* bytes */
 } exchange_of;
 
 typedef struct piece {
@@ -278,6 +296,7 @@ struct exchange {
     int rank, ranks;
     bool whole;                      /* every rank's share is all of it */
     int most;                        /* elements of a piece */
+    int slots;                       /* of the window */
     int64_t opened, reduced, closed; /* pieces, from the first on */
     int64_t pieces;
     piece window[WINDOW];
@@ -305,7 +324,7 @@ static char *theirs(const exchange *x, const piece *p, int peer) {
 /* Every rank's elements of each share to the rank that reduces it. */
 static int open_piece(exchange *x) {
     const exchange_of *of = &x->of;
-    piece *p = &x->window[x->opened % WINDOW];
+    piece *p = &x->window[x->opened % x->slots];
     int code = 0, n = 0, mine;
     p->at = x->opened * x->most;
     p->n = (int)(of->count - p->at < x->most ? of->count - p->at : x->most);
@@ -371,7 +390,7 @@ static int share_result(exchange *x, piece *p) {
 /* Messages of a pair match in the order in which they are begun: pieces are reduced and closed in
  * theirs. */
 static int advance(exchange *x, int64_t number) {
-    piece *p = &x->window[number % WINDOW];
+    piece *p = &x->window[number % x->slots];
     int code = 0, done = 0;
     if (p->left) {
         int indices[2 * (EXCHANGE_RANKS - 1)];
@@ -401,21 +420,22 @@ static int start_pieces(const exchange_of *of, exchange **out) {
     MPI_Comm_rank(of->comm, &x->rank);
     MPI_Comm_size(of->comm, &x->ranks);
     x->whole = of->count * (int64_t)of->size <= SHORT;
-    x->most = (int)(PIECE / of->size);
+    x->most = (int)((size_t)of->piece / of->size);
     x->pieces = (of->count + x->most - 1) / x->most;
     /* All shares but one, of which the last may be an element longer than others. */
     size_t bytes = x->whole ? (size_t)of->count * of->size * (size_t)(x->ranks - 1)
-                            : PIECE + of->size * (size_t)x->ranks;
-    int slots = x->pieces < WINDOW ? (int)x->pieces : WINDOW;
-    if (slots && !(x->room = malloc(bytes * (size_t)slots))) {
+                            : (size_t)of->piece + of->size * (size_t)x->ranks;
+    x->slots = UNDER_WAY / of->piece < WINDOW ? UNDER_WAY / of->piece : WINDOW;
+    x->slots = x->pieces < x->slots ? (int)x->pieces : x->slots;
+    if (x->slots && !(x->room = malloc(bytes * (size_t)x->slots))) {
         free(x);
         return MPI_ERR_NO_MEM;
     }
-    for (int k = 0; k < slots; k++)
+    for (int k = 0; k < x->slots; k++)
         x->window[k].theirs = x->room + bytes * (size_t)k;
     *out = x;
     int code = 0;
-    while (!code && x->opened < slots)
+    while (!code && x->opened < x->slots)
         code = open_piece(x);
     return code;
 }
@@ -426,13 +446,13 @@ static int test_pieces(exchange *x, bool *moved, bool *done) {
     int code = 0;
     *moved = false;
     for (int64_t number = x->closed; !code && number < x->opened; number++) {
-        const piece *p = &x->window[number % WINDOW];
+        const piece *p = &x->window[number % x->slots];
         int before = p->left;
         bool reduced = p->reduced;
         code = advance(x, number);
         *moved |= p->left != before || p->reduced != reduced;
     }
-    while (!code && x->opened < x->pieces && x->opened - x->closed < WINDOW)
+    while (!code && x->opened < x->pieces && x->opened - x->closed < x->slots)
         code = open_piece(x);
     *done = x->closed == x->pieces;
     return code;
@@ -544,7 +564,8 @@ static int start_exchange(group *g, const td_transfer *t, token *k) {
                             .op = op_of(t->op, t->dtype),
                             .send = t->send,
                             .recv = t->recv,
-                            .count = t->count};
+                            .count = t->count,
+                            .piece = g->piece};
     return start_pieces(&of, &k->exchange);
 }
 

@@ -1,6 +1,7 @@
 -- distributed/buckets.lua: gradients in buckets: rows of elements in which they lie one behind the other, as views, so that
 -- one collective reduces many of them. Knows neither modules nor backward.
 local tide = ...
+local rows = tide._require "distributed.rows"
 
 local MIB <const> = 1 << 20
 local buckets = {}
@@ -23,15 +24,9 @@ function buckets.make(params, first_mb, most_mb)
         bucket.bytes = bucket.bytes + bytes_of(p)
     end
     for _, bucket in ipairs(list) do
-        local total, at = 0, 1
-        for _, p in ipairs(bucket.params) do
-            total = total + p:numel()
-        end
-        bucket.row, bucket.views = tide.zeros(total, { dtype = bucket.params[1].dtype, device = bucket.params[1].device }), {}
-        for k, p in ipairs(bucket.params) do
-            bucket.views[k] = bucket.row:narrow(1, at, p:numel()):view(p:size())
-            at = at + p:numel()
-        end
+        local first = bucket.params[1]
+        bucket.row = tide.zeros(bucket.bytes // first:element_size(), { dtype = first.dtype, device = first.device })
+        bucket.views = rows.cut(bucket.row, rows.sizes(bucket.params))
     end
     return list
 end

@@ -6,7 +6,8 @@
 local tide = ...
 local fail, nn = tide._fail, tide.nn
 local distributed = tide.distributed
-local buckets, averaging, tree = tide._require "distributed.buckets", tide._require "distributed.hooks", tide._require "distributed.tree"
+local buckets, averaging, tree, rows = tide._require "distributed.buckets", tide._require "distributed.hooks", tide._require "distributed.tree",
+    tide._require "distributed.rows"
 
 local DDP = nn.class "DistributedDataParallel"
 
@@ -208,10 +209,9 @@ end
 
 local function skip_unused(self, outputs)
     if not (self.static_graph and self.unused) then
-        local found = tide._leaves(gather_tensors(outputs, {}))
         self.unused = {}
-        for number, p in ipairs(self.params) do
-            if not found[p:data_ptr()] then
+        for number, used in ipairs(tide._leaves(gather_tensors(outputs, {}), self.params)) do
+            if not used then
                 self.unused[#self.unused + 1] = number
             end
         end
@@ -241,20 +241,10 @@ end
 
 -- ---- before each forward ----
 
--- Buffers of one dtype and device are taken together, one behind the other.
-local function row_of(tensors)
-    local rows = {}
-    for k, x in ipairs(tensors) do
-        rows[k] = x:detach():flatten()
-    end
-    return tide.cat(rows)
-end
-
+-- Buffers of one dtype and device are taken together.
 local function take_row(tensors, row)
-    local at = 1
-    for _, x in ipairs(tensors) do
-        x:detach():copy_(row:narrow(1, at, x:numel()):view(x:size()))
-        at = at + x:numel()
+    for k, part in ipairs(rows.cut(row, rows.sizes(tensors))) do
+        tensors[k]:detach():copy_(part)
     end
 end
 
@@ -273,7 +263,7 @@ end
 
 local function send_buffers(self)
     for _, tensors in ipairs(by_kind(self.buffers)) do
-        local row = row_of(tensors)
+        local row = rows.join(tensors)
         distributed.broadcast(row, self.source, { group = self.group })
         take_row(tensors, row)
     end
@@ -322,14 +312,14 @@ local function begin_step(self)
     reset(self)
     self.seen, self.kept = {}, {}
     for k, tensors in ipairs(self.broadcast and self.training and by_kind(self.buffers) or {}) do
-        self.kept[k] = { tensors = tensors, row = row_of(tensors) }
+        self.kept[k] = { tensors = tensors, row = rows.join(tensors) }
     end
 end
 
 local function add_buffers(self)
     for _, kept in ipairs(self.kept) do
         if kept.row:is_floating_point() then
-            local row = row_of(kept.tensors)
+            local row = rows.join(kept.tensors)
             kept.change = (row - kept.row):masked_fill_(row:eq(kept.row), 0)
             kept.finish = distributed._labelled("buffers", self.mean.add, self.mean, kept, kept.change)
         end

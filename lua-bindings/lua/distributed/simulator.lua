@@ -1,12 +1,15 @@
 -- distributed/simulator.lua: what a step of data parallel training takes with other numbers of ranks, other links and other
 -- sizes of buckets, worked out from one that was measured.
 --
--- A step is backward, in which bucket after bucket becomes ready, and the rest (forward, optimizer). Transfers go one behind the
--- other, each when its bucket is ready and the one before it has arrived; the step goes on when backward and all transfers are
--- through. What a transfer of n bytes among p ranks takes, with a latency a and a bandwidth b of a link:
+-- A step is backward, in which bucket after bucket becomes ready, and the rest (forward, optimizer). Transfers use the link one
+-- behind the other, each when its bucket is ready and the one before it is through; the step goes on when backward and all
+-- transfers are through. What a transfer of n bytes among p ranks takes, with a latency a and a bandwidth b of a link each way:
+--   direct        2 a + 2 (p - 1) / p n / b, from each to each; latencies of transfers that are under way together overlap
 --   ring          2 (p - 1) a + 2 (p - 1) / p n / b
 --   tree          2 ceil(log2 p) (a + n / b)
 --   hierarchical  a ring of the m ranks of a node on its own links, and one of the p / m nodes
+--   auto          what all_reduce does (engine/distributed/README.md): over MPI direct among few ranks, else MPI's own, which is a
+--                 tree in Open MPI and moves what a ring does in MPICH; over NCCL a ring
 local tide = ...
 local fail = tide._fail
 
@@ -22,53 +25,86 @@ end
 
 -- ---- what transfers take ----
 
-local function ring(p, bytes, link) return p < 2 and 0 or 2 * (p - 1) * link.latency_us + 2 * (p - 1) / p * bytes / link.bandwidth * 1e6 end
+-- A transfer's latency and how long it uses the link, µs.
+local function ring(p, bytes, link)
+    if p < 2 then
+        return 0.0, 0.0
+    end
+    return 2 * (p - 1) * link.latency_us, 2 * (p - 1) / p * bytes / link.bandwidth * 1e6
+end
+
+local function direct(p, bytes, link)
+    local latency, time = ring(p, bytes, link)
+    return math.min(latency, 2 * link.latency_us), time
+end
+
+local function tree(p, bytes, link)
+    local hops = 2 * math.ceil(math.log(p, 2) - 1e-9)
+    return hops * link.latency_us, hops * bytes / link.bandwidth * 1e6
+end
 
 local COSTS <const> = {
+    direct = direct,
     ring = ring,
-    tree = function(p, bytes, link)
-        local hops = 2 * math.ceil(math.log(p, 2) - 1e-9)
-        return hops * (link.latency_us + bytes / link.bandwidth * 1e6)
-    end,
+    tree = tree,
     hierarchical = function(p, bytes, link)
         local node = math.min(link.per_node, p)
-        return ring(node, bytes, link["local"]) + ring(math.ceil(p / node), bytes, link)
+        local near_latency, near = ring(node, bytes, link["local"])
+        local latency, time = ring(math.ceil(p / node), bytes, link)
+        return near_latency + latency, near + time
     end,
 }
 
--- The straight line a + b n through points {n, t}, by least squares of relative errors; neither is below 0.
-local function fit_line(points)
-    local w, wn, wnn, wt, wnt = 0, 0, 0, 0, 0
-    for _, point in ipairs(points) do
-        local n, t = point[1], math.max(point[2], 1e-3)
-        local weight = 1 / t ^ 2
-        w, wn, wnn = w + weight, wn + weight * n, wnn + weight * n * n
-        wt, wnt = wt + weight * t, wnt + weight * n * t
+-- Ranks among which all_reduce over MPI sends from each to each.
+local DIRECT_RANKS <const> = 16
+
+-- What is meant by an algorithm among p ranks.
+local function kind_of(algorithm, p)
+    if algorithm ~= "auto" then
+        return algorithm
     end
-    local det = w * wnn - wn * wn
-    local a = det > 1e-9 * w * wnn and (wt * wnn - wn * wnt) / det or 0
+    local backend = tide.distributed.backend()
+    if string.find(backend, "^nccl") then
+        return "ring"
+    end
+    return p <= DIRECT_RANKS and "direct" or string.find(backend, "MPICH") and "ring" or "tree"
+end
+
+-- a and b of a k + b n = t for points {n, t, k}, by least squares of relative errors; neither is below 0.
+local function fit_line(points)
+    local kk, kn, nn, kt, nt = 0, 0, 0, 0, 0
+    for _, point in ipairs(points) do
+        local n, t, k = point[1], math.max(point[2], 1e-3), point[3]
+        local weight = 1 / t ^ 2
+        kk, kn, nn = kk + weight * k * k, kn + weight * k * n, nn + weight * n * n
+        kt, nt = kt + weight * k * t, nt + weight * n * t
+    end
+    local det = kk * nn - kn * kn
+    local a = det > 1e-9 * kk * nn and (kt * nn - kn * nt) / det or 0
     if a < 0 then
         a = 0
     end
-    local b = (wnt - a * wn) / wnn
+    local b = (nt - a * kn) / nn
     if b <= 0 then
-        return wt / w, 0
+        return kt / kk, 0
     end
     return a, b
 end
 
--- The links by which transfers among p ranks would have taken what they took.
-local function fit_links(points, p, algorithm)
+-- The links by which transfers among p ranks would have taken what they took. `busy` are times in which some were under way,
+-- {bytes, time_us, transfers}: those that are under way together share the link, so each by itself says nothing.
+local function fit_links(busy, p, algorithm)
     if p < 2 then
         fail("simulate: option links: {latency_us = ..., bandwidth = ...} expected: nothing was measured between ranks")
     elseif algorithm == "hierarchical" then
         fail("simulate: option links: what was measured does not tell a node's own links from those between nodes")
     end
+    local kind, points = kind_of(algorithm, p), {}
+    for k, one in ipairs(busy) do
+        points[k] = { one.bytes, one.time_us, kind == "direct" and 1 or one.transfers }
+    end
     local a, b = fit_line(points)
-    local link = { latency_us = 1, bandwidth = math.huge }
-    local hops = COSTS[algorithm](p, 0, link)
-    link.latency_us, link.bandwidth = 0, 1e6
-    local passes = COSTS[algorithm](p, 1, link)
+    local hops, passes = COSTS[kind](p, 1, { latency_us = 1, bandwidth = 1e6 })
     return { latency_us = a / hops, bandwidth = b > 0 and passes / b * 1e6 or math.huge, fitted = true }
 end
 
@@ -144,8 +180,21 @@ local function rest_of(steps, events)
     return step.begin - first + math.max(0, last - step.finish)
 end
 
+-- Times in which some of a step's transfers were under way, behind those in a list.
+local function add_busy(list, step)
+    local one
+    for _, t in ipairs(step) do
+        if not one or t.start >= one.finish then
+            one = { start = t.start, finish = t.finish, bytes = 0, transfers = 0 }
+            list[#list + 1] = one
+        end
+        one.bytes, one.transfers, one.finish = one.bytes + t.bytes, one.transfers + 1, math.max(one.finish, t.finish)
+        one.time_us = one.finish - one.start
+    end
+end
+
 --- measure(profile, ranks): a step as it was on this rank, among so many: {ranks, rest_us, step_us, buckets = {{bytes,
---- ready_us, time_us}, ...}}, times from the beginning of backward on.
+--- ready_us, time_us}, ...}, busy = {{bytes, time_us, transfers}, ...}}, times from the beginning of backward on.
 function simulator.measure(profile, ranks)
     local ok, events = pcall(function() return profile:events() end)
     if not ok then
@@ -156,8 +205,9 @@ function simulator.measure(profile, ranks)
         fail("simulate: the profile has no step of DistributedDataParallel")
     end
     steps = alike(steps)
-    local plan = { ranks = ranks, buckets = {} }
+    local plan = { ranks = ranks, buckets = {}, busy = {} }
     for _, step in ipairs(steps) do
+        add_busy(plan.busy, step)
         step.finish, step.served = step[#step].start, {}
         local before = -math.huge
         for k, t in ipairs(step) do
@@ -256,18 +306,21 @@ end
 -- ---- a step ----
 
 -- When the step goes on, µs from backward's beginning; and what transfers took.
-local function run(buckets, cost, p, link)
-    local free, total = 0, 0
+local function run(buckets, algorithm, p, link)
+    local kind = kind_of(algorithm, p)
+    local through, finish, total = 0.0, 0.0, 0.0
     for _, bucket in ipairs(buckets) do
-        local time = cost(p, bucket.bytes, link)
-        free, total = math.max(free, bucket.ready_us) + time, total + time
+        local latency, time = COSTS[kind](p, bucket.bytes, link)
+        through, total = math.max(through, bucket.ready_us) + time, total + latency + time
+        finish = math.max(finish, through + latency)
+        through = kind == "direct" and through or finish
     end
-    return math.max(free, buckets[#buckets].ready_us), total
+    return math.max(finish, buckets[#buckets].ready_us), total
 end
 
-local function row_of(plan, buckets, cost, p, link)
+local function row_of(plan, buckets, algorithm, p, link)
     local backward = buckets[#buckets].ready_us
-    local finish, total = run(buckets, cost, p, link)
+    local finish, total = run(buckets, algorithm, p, link)
     local exposed = finish - backward
     return { ranks = p, step_us = finish + plan.rest_us, exposed_us = exposed, hidden = total > 0 and 1 - exposed / total or 1,
         efficiency = (backward + plan.rest_us) / (finish + plan.rest_us) }
@@ -295,9 +348,9 @@ local function check_options(options)
             fail("simulate: option %s: a %s expected, got %s", name, OPTIONS[name], tide._describe(value))
         end
     end
-    local algorithm = options.algorithm or "ring"
-    if not COSTS[algorithm] then
-        fail("simulate: option algorithm: '%s' is none of: ring, tree, hierarchical", algorithm)
+    local algorithm = options.algorithm or "auto"
+    if algorithm ~= "auto" and not COSTS[algorithm] then
+        fail("simulate: option algorithm: '%s' is none of: auto, direct, ring, tree, hierarchical", algorithm)
     end
     for _, p in ipairs(options.ranks or {}) do
         if math.type(p) ~= "integer" or p < 1 then
@@ -348,9 +401,11 @@ function Simulation:__tostring()
     for _, row in ipairs(self.caps) do
         add(string.format("%g", row.bucket_cap_mb), row)
     end
-    lines[#lines + 1] = string.format("%s of links (%s%s)%s; sizes of buckets with %d ranks; exposed is what backward does not hide", self.algorithm,
+    local ranks = self.caps.ranks
+    local kind = self.algorithm == "auto" and string.format("auto (%s with %d ranks)", kind_of("auto", ranks), ranks) or self.algorithm
+    lines[#lines + 1] = string.format("%s of links (%s%s)%s; sizes of buckets with %d ranks; exposed is what backward does not hide", kind,
         link_text(self.links), self.links.fitted and ", fitted to what was measured" or "",
-        self.step.step_us and string.format("; measured with %d ranks: %s", self.step.ranks, ms(self.step.step_us)) or "", self.caps.ranks)
+        self.step.step_us and string.format("; measured with %d ranks: %s", self.step.ranks, ms(self.step.step_us)) or "", ranks)
     return table.concat(lines, "\n")
 end
 
@@ -358,29 +413,28 @@ end
 function simulator.simulate(what, options)
     options = options or {}
     local algorithm = check_options(options)
-    local cost = COSTS[algorithm]
     local measured = options.measured or tide.distributed.size()
     local plan = type(what) == "table" and what.buckets and check_plan(what) or simulator.measure(what, measured)
     measured = plan.ranks or measured
     local links = options.links
     if not links then
-        local points = {}
-        for _, bucket in ipairs(plan.buckets) do
-            points[#points + 1] = bucket.time_us and { bucket.bytes, bucket.time_us }
+        local busy = plan.busy or {}
+        for _, bucket in ipairs(plan.busy and {} or plan.buckets) do
+            busy[#busy + 1] = bucket.time_us and { bytes = bucket.bytes, time_us = bucket.time_us, transfers = 1 }
         end
-        links = fit_links(points, #points > 0 and measured or 1, algorithm)
+        links = fit_links(busy, #busy > 0 and measured or 1, algorithm)
     end
     local result = { step = plan, links = links, algorithm = algorithm, rows = {}, caps = { ranks = measured } }
     local most = 1
     for k, p in ipairs(options.ranks or RANKS) do
-        result.rows[k] = row_of(plan, plan.buckets, cost, p, links)
+        result.rows[k] = row_of(plan, plan.buckets, algorithm, p, links)
         result.rows[k].buckets = #plan.buckets
         most = math.max(most, p)
     end
     result.caps.ranks = measured > 1 and measured or most
     for k, cap in ipairs(options.bucket_cap_mb or CAPS) do
         local buckets = regroup(plan, options.model, cap, options.first_bucket_mb or 1)
-        result.caps[k] = row_of(plan, buckets, cost, result.caps.ranks, links)
+        result.caps[k] = row_of(plan, buckets, algorithm, result.caps.ranks, links)
         result.caps[k].bucket_cap_mb, result.caps[k].buckets = cap, #buckets
     end
     return setmetatable(result, Simulation)

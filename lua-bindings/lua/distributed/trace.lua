@@ -2,6 +2,7 @@
 -- call these functions together; what is wrong on one of them is said on all, so that nobody waits.
 local tide = ...
 local fail, distributed = tide._fail, tide.distributed
+local host_name = tide._require("utils.environment").host_name
 
 local ROUNDS <const> = 32
 local HEAD <const>, TAIL <const> = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", "\n]}\n"
@@ -51,15 +52,6 @@ local function agree(fname, profile)
 end
 
 -- ---- the trace ----
-
-local function host_name()
-    local file = io.open("/proc/sys/kernel/hostname")
-    local name = file and file:read("l")
-    if file then
-        file:close()
-    end
-    return name or "?"
-end
 
 --- export(profile, path): the events of all ranks in one file, which rank 0 writes.
 function trace.export(profile, path)

@@ -2,11 +2,8 @@
 -- reads what the system says and writes nothing.
 local tide = ...
 local calls = tide._doctor_calls
-
-local function variable(name)
-    local value = os.getenv(name)
-    return value ~= "" and value or nil
-end
+local environment = tide._require "utils.environment"
+local variable, folder_of = environment.variable, environment.folder
 
 -- The beginning of a small file; nil.
 local function read(path, most)
@@ -236,12 +233,6 @@ end
 
 -- ---- folders ----
 
--- base's folder for a kind by its variable, or below home; nil: there is none.
-local function folder_of(name, below)
-    local base, home = variable(name), variable("HOME")
-    return base and string.sub(base, 1, 1) == "/" and base or home and home .. below
-end
-
 -- A file or folder that Tide would read and write, or the nearest folder above, where it would be made.
 local function tell_place(out, topic, path)
     local facts, why = calls.stat(path)
@@ -337,7 +328,7 @@ local function tell_folders(out)
             "export HOME=$(getent passwd $(id -u) | cut -d: -f6)")
     end
     local config, state = folder_of("XDG_CONFIG_HOME", "/.config"), folder_of("XDG_STATE_HOME", "/.local/state")
-    local cache, left = variable("XDG_CACHE_HOME") or home and home .. "/.cache", 0
+    local cache, left = environment.cache(), 0
     if config and tell_place(out, "config", config .. "/tide") then
         tell_init(out, config .. "/tide/init.lua")
     end

@@ -3,6 +3,7 @@
 local tide = ...
 local fail, declare = tide._fail, tide._function
 local wire = tide._require "files.wire"
+local host_name = tide._require("utils.environment").host_name
 local whole, double, bytes, float = wire.whole, wire.double, wire.bytes, wire.float
 local tensorboard = {}
 
@@ -63,15 +64,6 @@ end
 local began = os.time() - tide.time()
 local function now() return began + tide.time() end
 
-local function host()
-    local file = io.open("/etc/hostname")
-    local name = file and file:read("l")
-    if file then
-        file:close()
-    end
-    return name and string.match(name, "^[%w.-]+") or "localhost"
-end
-
 local function make_folder(path)
     local ok = os.execute(string.format("mkdir -p -- '%s' 2>/dev/null", (string.gsub(path, "'", "'\\''"))))
     if not ok then
@@ -85,7 +77,7 @@ local opened = 0
 local function open(path, suffix)
     make_folder(path)
     opened = opened + 1
-    local name = string.format("%s/events.out.tfevents.%d.%s.%s.%d%s", path, os.time(), host(), string.sub(string.format("%p", Writer), -6), opened, suffix)
+    local name = string.format("%s/events.out.tfevents.%d.%s.%s.%d%s", path, os.time(), host_name(), string.sub(string.format("%p", Writer), -6), opened, suffix)
     local file, message = io.open(name, "wb")
     if not file then
         fail("SummaryWriter: %s", message)
@@ -289,7 +281,7 @@ local DOC = "Writes what TensorBoard shows (tensorboard --logdir runs): w = Summ
     .. "add_scalars, add_histogram, add_image, add_text; w:close(), or local w <close> = ... Without a folder it is runs/TIME_HOST."
 local SCHEMA = "SummaryWriter(str? log_dir=nil, str comment=\"\", *, number(0..) flush_secs=10, str filename_suffix=\"\")"
 tensorboard.SummaryWriter = declare(SCHEMA .. " -> SummaryWriter", DOC, function(log_dir, comment, flush_secs, suffix)
-    log_dir = log_dir or string.format("runs/%s_%s%s", os.date("%b%d_%H-%M-%S"), host(), comment)
+    log_dir = log_dir or string.format("runs/%s_%s%s", os.date("%b%d_%H-%M-%S"), host_name(), comment)
     return setmetatable({ log_dir = log_dir, file = open(log_dir, suffix), runs = {}, flush_secs = flush_secs, suffix = suffix,
         flushed = tide.time(), closed = false }, Writer)
 end)

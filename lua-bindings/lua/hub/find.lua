@@ -1,13 +1,10 @@
 -- hub/find.lua: where a package is, and what it says of itself.
 local tide = ...
 local fail = tide._fail
+local environment = tide._require "utils.environment"
+local variable = environment.variable
 
 local MOST <const> = 1 << 20
-
-local function variable(name)
-    local value = os.getenv(name)
-    return value ~= "" and value or nil
-end
 
 local function kind_of(path)
     local facts = tide._system_calls().stat(path)
@@ -112,7 +109,7 @@ local function hexadecimal(bytes) return (string.gsub(bytes, ".", function(c) re
 -- ---- wheels ----
 
 local function cache_folder()
-    local cache = variable("XDG_CACHE_HOME") or variable("HOME") and variable("HOME") .. "/.cache"
+    local cache = environment.cache()
     return cache and cache .. "/tide/hub"
 end
 

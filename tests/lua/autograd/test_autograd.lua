@@ -328,3 +328,32 @@ t.test("gradients_of_parts_meet_in_one_tensor", function()
     local zeros = tostring(recorded):match "\nslice_backward +kernel[^\n]- (%d+) +[%d.]+ [^\n]+\n"
     t.eq(tonumber(zeros), 1)
 end)
+
+t.test("only_gradients_that_are_asked_for_are_computed", function()
+    local x, w = tide.randn(2, 3, 8, 8, { requires_grad = true }), tide.randn(4, 3, 3, 3, { requires_grad = true })
+    local function ran(fn)
+        local names = {}
+        for _, e in ipairs(tide.profiler.profile(fn):events()) do
+            names[e.name] = true
+        end
+        return { input = names.conv_input or false, weight = names.conv_weight or false }
+    end
+    local y = tide.conv2d(x, w):sum()
+    local both = grad(y, { x, w }, { retain_graph = true })
+    local one
+    t.eq(ran(function() one = grad(y, { x }, { retain_graph = true }) end), { input = true, weight = false })
+    t.eq(tide.equal(one[1], both[1]), true)
+    t.eq(ran(function() one = grad(y, { w }, { retain_graph = true }) end), { input = false, weight = true })
+    t.eq(tide.equal(one[1], both[2]), true)
+    t.eq(ran(function() y:backward { inputs = { w }, retain_graph = true } end), { input = false, weight = true })
+    t.eq(ran(function() y:backward() end), { input = true, weight = true })
+end)
+
+t.test("the_gradient_of_a_base_comes_through_writes_into_its_views", function()
+    local x, z = leaf(1, 2, 3), leaf(5, 7)
+    local y = x * 1
+    y[{ { 2, 3 } }]:mul_(z)
+    local s = (y * y):sum()
+    same(grad(s, { x }, { retain_graph = true })[1], { 2, 100, 294 })
+    same(grad(s, { z })[1], { 40, 126 })
+end)

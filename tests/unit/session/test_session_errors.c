@@ -29,6 +29,20 @@ TEST(tracebacks_show_the_line_and_the_place) {
     CHECK_CONTAINS(traceback(), "(skipping ");
 }
 
+TEST(scripted_functions_have_a_frame_where_they_failed) {
+    value("local function inner_f(x, w)\n  local y = x:exp()\n  return y:matmul(w)\nend\n"
+          "local function inner_g(x, w)\n  return x - w\nend\n"
+          "product, difference = tide.jit.script(inner_f), tide.jit.script(inner_g)");
+    value("local y = product(tide.ones(2, 3), tide.ones(4, 5))");
+    CHECK_CONTAINS(traceback(), "]:3: in scripted function 'inner_f'\n    return y:matmul(w)\n"
+                                "             ^\n  [C]: in ");
+    value("local y = difference(tide.ones(2, 3), tide.ones(4, 5))");
+    CHECK_CONTAINS(traceback(), "]:6: in scripted function 'inner_g'\n    return x - w\n"
+                                "             ^\n  [C]: in ");
+    value("product(tide.ones(2, 3), 1)");
+    CHECK(!strstr(traceback(), "in scripted function"));
+}
+
 TEST(misspelt_names_are_errors_that_name_the_nearest) {
     CHECK_CONTAINS(value("tide.zeros(2, {dtype = tide.flaot64})"),
                    "]:1: tide has no 'flaot64': did you mean 'float64'?");
@@ -217,6 +231,7 @@ int main(void) {
     if (!s)
         return 1;
     RUN(tracebacks_show_the_line_and_the_place);
+    RUN(scripted_functions_have_a_frame_where_they_failed);
     RUN(misspelt_names_are_errors_that_name_the_nearest);
     RUN(globals_that_tide_has_are_found_there);
     RUN(what_would_do_nothing_can_not_be_assigned);
