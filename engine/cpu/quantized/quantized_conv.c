@@ -1,6 +1,7 @@
-/* quantized_conv.c: convolutions of bytes. What the kernel meets at a block of places of the result
- * becomes rows of bytes, which are multiplied while they lie in the cache; where a kernel has one
- * element, the input is these rows. Depthwise convolutions read the input where it lies. */
+/* quantized_conv.c: convolutions of bytes. Products read the input where it lies, through pointers
+ * to what each element of the kernel meets at each place of the result; where that would part four
+ * bytes of a product, or the loop wants a row in one piece, rows are gathered for a block of places
+ * that stays in the cache. Depthwise convolutions read through the same pointers. */
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-/* A block of rows stays in the cache; it has a multiple of a tile's rows. */
+/* The rows of a block that are gathered stay in the cache; it has a multiple of a tile's rows. */
 enum { BLOCK_BYTES = 64 * 1024, MOST_ROWS = 32 * TD_TILE_ROWS, PARTS_BY_THREAD = 4 };
 
 static int64_t at_most(int64_t n, int64_t most) {
@@ -25,9 +26,10 @@ typedef struct conv_job {
     const uint8_t *end; /* of the input */
     td_byte_product product;
     int64_t channels, rows; /* of a group; places of the result in all images */
-    int64_t step, block;    /* bytes and number of the rows of a block */
+    int64_t times;          /* each channel stands so often in what a tap meets */
+    int64_t slots;          /* places whose taps a worker has */
+    int64_t step;           /* bytes of a gathered row; 0: none are gathered */
     int64_t strips, panels; /* parts of a pack's panels, and panels of each */
-    bool direct;            /* rows of the input are rows of the product */
     int64_t room;           /* bytes for each worker */
     char *scratch;
 } conv_job;
@@ -70,6 +72,94 @@ static const uint8_t *find_line(const conv_job *j, const place *p, int64_t a, in
         return NULL;
     return (const uint8_t *)j->plan->x->data +
            ((p->image * g->in[0] + z) * g->in[1] + y) * g->in[2] * g->c;
+}
+
+/* ---- taps ---- */
+
+/* What a worker has: for each of `slots` places what the kernel's elements meet there (`step` of
+ * them apart); how far from there it lies at a next place that meets no edge; a row for outside;
+ * and rows in which each channel stands as often as it has results, or gathered rows. */
+typedef struct bench {
+    const uint8_t **taps;
+    int64_t step, *moves;
+    uint8_t *outside, *wide;
+} bench;
+
+static int64_t aligned(int64_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+static int64_t bench_bytes(const conv_job *j, int64_t depth) {
+    int64_t across = j->g->c * j->times;
+    int64_t wide = j->times == 1 ? j->slots * j->step : depth * across * j->slots;
+    return aligned(j->slots * (depth + 1) * (int64_t)sizeof(uint8_t *)) +
+           aligned((depth + 1) * (int64_t)sizeof(int64_t)) + aligned(across) + aligned(wide);
+}
+
+static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
+    bench b = {.taps = (const uint8_t **)(void *)memory, .step = depth + 1};
+    int64_t across = j->g->c * j->times;
+    memory += aligned(j->slots * b.step * (int64_t)sizeof(uint8_t *));
+    b.moves = (int64_t *)(void *)memory;
+    b.outside = (uint8_t *)memory + aligned(b.step * (int64_t)sizeof(int64_t));
+    b.wide = b.outside + aligned(across);
+    memset(b.outside, j->plan->to.x_zero_point, (size_t)across);
+    return b;
+}
+
+/* Each of `channels` bytes `times` times. */
+static const uint8_t *repeat_bytes(const uint8_t *x, int64_t channels, int64_t times, uint8_t *to) {
+    for (int64_t c = 0; c < channels; c++)
+        memset(to + c * times, x[c], (size_t)times);
+    return to;
+}
+
+/* What each element of the kernel meets at a place, `slot` of the bench. */
+static void find_taps(const conv_job *j, const bench *b, const place *p, int64_t slot) {
+    const td_conv_geometry *g = j->g;
+    const uint8_t **taps = b->taps + slot * b->step;
+    const int64_t times = j->times, across = g->c * times;
+    uint8_t *wide = b->wide + slot * (b->step - 1) * across;
+    int64_t k = 0;
+    for (int64_t z = 0; z < g->kernel[0]; z++)
+        for (int64_t y = 0; y < g->kernel[1]; y++) {
+            const uint8_t *line = find_line(j, p, z, y);
+            for (int64_t x = 0; x < g->kernel[2]; x++, k++) {
+                int64_t at = p->at[2] + x * g->dilation[2];
+                if (!line || at < 0 || at >= g->in[2])
+                    taps[k] = b->outside;
+                else if (times == 1)
+                    taps[k] = line + at * g->c;
+                else
+                    taps[k] = repeat_bytes(line + at * g->c, g->c, times, wide + k * across);
+            }
+        }
+    taps[k] = b->outside; /* meets a weight of 0 where the depth is odd */
+}
+
+/* Do places p and the one before it meet no edge of the input along the last dim? Then the taps of
+ * one are those of the other, moved on. */
+static bool follows(const conv_job *j, const place *p) {
+    const td_conv_geometry *g = j->g;
+    int64_t reach = (g->kernel[2] - 1) * g->dilation[2];
+    return p->index[2] > 0 && p->at[2] >= g->stride[2] && p->at[2] + reach < g->in[2] &&
+           j->times == 1;
+}
+
+static void move_taps(const bench *b, int64_t by, int64_t slot) {
+    const uint8_t *const *restrict taps = b->taps + (slot - 1) * b->step, *const outside = b->outside;
+    const uint8_t **restrict to = b->taps + slot * b->step;
+    const int64_t n = b->step;
+    for (int64_t k = 0; k < n; k++)
+        to[k] = taps[k] + (taps[k] == outside ? 0 : by);
+}
+
+/* The taps of a place into a slot, where `slot - 1` has those of the place before. */
+static void add_taps(const conv_job *j, const bench *b, const place *p, int64_t slot) {
+    if (slot && follows(j, p))
+        move_taps(b, j->g->stride[2] * j->g->c, slot);
+    else
+        find_taps(j, b, p, slot);
 }
 
 /* ---- products ---- */
@@ -148,136 +238,82 @@ static void gather_rows(const conv_job *j, int64_t row, int64_t count, int64_t c
     }
 }
 
-/* Items are strips of panels of blocks of groups. */
+/* The rows of a block for one group, and what its taps are behind: gathered, or as x lies, which is
+ * the same for all groups. */
+static td_byte_rows open_rows(const conv_job *j, const bench *b, int64_t row, int64_t count,
+                              int64_t group) {
+    const int64_t channel = group * j->channels;
+    td_byte_rows rows = {
+        .taps = b->taps, .apart = b->step, .taps_each = b->step - 1, .from = channel, .count = count};
+    if (j->step) {
+        gather_rows(j, row, count, channel, b->wide);
+        for (int64_t k = 0; k < count; k++)
+            b->taps[k] = b->wide + k * j->step;
+        rows.apart = rows.taps_each = 1;
+        rows.from = 0;
+        return rows;
+    }
+    place p = find_place(j->g, row);
+    for (int64_t k = 0; k < count; k++, advance(j->g, &p))
+        add_taps(j, b, &p, k);
+    return rows;
+}
+
+/* Items are strips of panels of groups of blocks. */
 static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
     const conv_job *j = ctx;
     const td_quantized_conv_plan *p = j->plan;
     const int64_t packs = td_qpack_count(p->packed);
-    uint8_t *scratch = (uint8_t *)j->scratch + worker * j->room;
+    const bench b = open_bench(j, td_conv_places(j->g->kernel), j->scratch + worker * j->room);
+    td_byte_rows rows = {0};
     for (int64_t item = begin; item < end; item++) {
         int64_t strip = item % j->strips, group = item / j->strips % packs;
-        int64_t row = item / j->strips / packs * j->block, count = at_most(j->rows - row, j->block);
+        int64_t row = item / j->strips / packs * j->slots;
         td_qpack_parts packed = td_byte_pack(p->packed, group);
         int64_t first = group * packed.head->columns, at = row * j->g->o + first;
-        const uint8_t *x = scratch;
-        if (j->direct)
-            x = (const uint8_t *)p->x->data + row * j->step;
-        else
-            gather_rows(j, row, count, group * j->channels, scratch);
-        td_byte_rows rows = {.x = x,
-                             .step = j->step,
-                             .count = count,
-                             .out = (char *)p->out->data + at,
-                             .out_step = j->g->o,
-                             .residual =
-                                 p->residual ? (const uint8_t *)p->residual->data + at : NULL};
+        bool again = item > begin && (strip || (group && !j->step));
+        if (!again)
+            rows = open_rows(j, &b, row, at_most(j->rows - row, j->slots), group);
+        rows.from = j->step ? 0 : group * j->channels;
+        rows.out = (char *)p->out->data + at;
+        rows.out_step = j->g->o;
+        rows.residual = p->residual ? (const uint8_t *)p->residual->data + at : NULL;
         td_byte_rows_multiply(&j->product, &packed, &rows, first, strip * j->panels, j->panels);
     }
 }
 
-/* Is each row of the product a place of the input as it lies? */
-static bool is_direct(const td_conv_geometry *g) {
-    bool plain = g->groups == 1 && g->c % TD_QPACK_FOUR == 0;
-    for (int d = 0; d < TD_SPATIAL; d++)
-        plain = plain && g->kernel[d] == 1 && g->stride[d] == 1 && g->padding[d] == 0;
-    return plain;
+/* How many places a block has: as many as the cache takes of their rows or taps, and for several
+ * threads no more than leaves each of them some blocks. */
+static int64_t block_places(const conv_job *j, int threads) {
+    int64_t taps = (td_conv_places(j->g->kernel) + 1) * (int64_t)sizeof(uint8_t *);
+    int64_t most = at_most(BLOCK_BYTES / (j->step ? j->step : taps), MOST_ROWS);
+    if (threads > 1)
+        most = at_most(most, parts_of(j->rows, (int64_t)threads * PARTS_BY_THREAD));
+    int64_t tiles = parts_of(most, TD_TILE_ROWS);
+    return (tiles > 1 ? tiles : 1) * TD_TILE_ROWS;
 }
 
 static td_status run_products(conv_job *j, int threads) {
     const td_qpack *head = j->plan->packed->data;
-    const int64_t packs = td_qpack_count(j->plan->packed);
-    j->direct = is_direct(j->g);
-    j->step = head->groups * TD_QPACK_FOUR + (j->direct ? 0 : CHUNK);
-    int64_t tiles = at_most(BLOCK_BYTES, MOST_ROWS * j->step) / (j->step * TD_TILE_ROWS);
-    j->block = (tiles > 1 ? tiles : 1) * TD_TILE_ROWS;
-    j->room = j->direct ? 0 : j->block * j->step;
-    int64_t blocks = parts_of(j->rows, j->block) * packs;
+    const int64_t packs = td_qpack_count(j->plan->packed), places = td_conv_places(j->g->kernel);
+    bool gathers = j->channels % TD_QPACK_FOUR || (places > 1 && td_byte_pack_takes_one_tap(head));
+    j->times = 1;
+    j->step = gathers ? head->groups * TD_QPACK_FOUR + CHUNK : 0;
+    j->slots = block_places(j, threads);
+    j->room = bench_bytes(j, places);
+    int64_t blocks = parts_of(j->rows, j->slots) * packs;
     int64_t most = parts_of(head->panels, TD_TILE_PANELS);
     int64_t wanted = threads > 1 ? parts_of((int64_t)threads * PARTS_BY_THREAD, blocks) : 1;
     j->panels = parts_of(most, at_most(wanted, most)) * TD_TILE_PANELS;
     j->strips = parts_of(head->panels, j->panels);
-    j->scratch = td_malloc((size_t)(threads * j->room + 1));
+    j->scratch = td_malloc((size_t)(threads * j->room));
     if (!j->scratch)
         return td_fail(TD_ENOMEM, "out of memory for a block of a convolution");
-    int64_t cost = j->block * (at_most(j->panels, head->panels) * head->groups + 256);
+    int64_t cost = j->slots * (at_most(j->panels, head->panels) * head->groups + 256);
     return td_parallel_for_among(threads, blocks * j->strips, cost, run_blocks, j);
 }
 
 /* ---- depthwise ---- */
-
-/* What a worker has for as many places as a tile has rows: what the kernel's elements meet there
- * (`step` of them apart), how far from there it lies at a next place that meets no edge, a row for
- * outside, and for one place rows in which each channel stands as often as it has results. */
-typedef struct bench {
-    const uint8_t **taps;
-    int64_t step, *moves;
-    uint8_t *outside, *wide;
-} bench;
-
-static int64_t aligned(int64_t bytes) {
-    return (bytes + 63) / 64 * 64;
-}
-
-static int64_t bench_bytes(const conv_job *j, int64_t depth) {
-    int64_t o = j->g->o, wide = o == j->g->c ? 0 : depth * o * TD_TILE_ROWS;
-    return aligned(TD_TILE_ROWS * (depth + 1) * (int64_t)sizeof(uint8_t *)) +
-           aligned((depth + 1) * (int64_t)sizeof(int64_t)) + aligned(o) + aligned(wide);
-}
-
-static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
-    bench b = {.taps = (const uint8_t **)(void *)memory, .step = depth + 1};
-    memory += aligned(TD_TILE_ROWS * b.step * (int64_t)sizeof(uint8_t *));
-    b.moves = (int64_t *)(void *)memory;
-    b.outside = (uint8_t *)memory + aligned(b.step * (int64_t)sizeof(int64_t));
-    b.wide = b.outside + aligned(j->g->o);
-    memset(b.outside, j->plan->to.x_zero_point, (size_t)j->g->o);
-    return b;
-}
-
-/* Each of `channels` bytes `times` times. */
-static const uint8_t *repeat_bytes(const uint8_t *x, int64_t channels, int64_t times, uint8_t *to) {
-    for (int64_t c = 0; c < channels; c++)
-        memset(to + c * times, x[c], (size_t)times);
-    return to;
-}
-
-/* What each element of the kernel meets at a place, `slot` of the bench. */
-static void find_taps(const conv_job *j, const bench *b, const place *p, int slot) {
-    const td_conv_geometry *g = j->g;
-    const uint8_t **taps = b->taps + slot * b->step;
-    uint8_t *wide = b->wide + slot * (b->step - 1) * g->o;
-    int64_t k = 0, times = g->o / g->c;
-    for (int64_t z = 0; z < g->kernel[0]; z++)
-        for (int64_t y = 0; y < g->kernel[1]; y++) {
-            const uint8_t *line = find_line(j, p, z, y);
-            for (int64_t x = 0; x < g->kernel[2]; x++, k++) {
-                int64_t at = p->at[2] + x * g->dilation[2];
-                if (!line || at < 0 || at >= g->in[2])
-                    taps[k] = b->outside;
-                else if (times == 1)
-                    taps[k] = line + at * g->c;
-                else
-                    taps[k] = repeat_bytes(line + at * g->c, g->c, times, wide + k * g->o);
-            }
-        }
-    taps[k] = b->outside; /* meets a weight of 0 where the depth is odd */
-}
-
-/* Do places p and the one before it meet no edge of the input along the last dim? Then the taps of
- * one are those of the other, moved on. */
-static bool follows(const td_conv_geometry *g, const place *p) {
-    int64_t reach = (g->kernel[2] - 1) * g->dilation[2];
-    return p->index[2] > 0 && p->at[2] >= g->stride[2] && p->at[2] + reach < g->in[2] &&
-           g->o == g->c;
-}
-
-static void move_taps(const bench *b, int64_t by, int from, int slot) {
-    const uint8_t *const *restrict taps = b->taps + from * b->step, *const outside = b->outside;
-    const uint8_t **restrict to = b->taps + slot * b->step;
-    const int64_t n = b->step;
-    for (int64_t k = 0; k < n; k++)
-        to[k] = taps[k] + (taps[k] == outside ? 0 : by);
-}
 
 /* A tile of places, the first of them `row`: each has its taps on the bench, `apart` from the one
  * before, or, apart being 0, all lie in the line of the bench's first place, `first` places on. */
@@ -353,10 +389,7 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
             continue;
         }
         n = 1;
-        if (slots && follows(g, &p))
-            move_taps(&b, g->stride[2] * g->c, slots - 1, slots);
-        else
-            find_taps(j, &b, &p, slots);
+        add_taps(j, &b, &p, slots);
         if (++slots == TD_TILE_ROWS || row + 1 == end) {
             run_tile(j, &packed, &b, row + 1 - slots, slots, b.step, 0);
             slots = 0;
@@ -366,6 +399,8 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
 
 static td_status run_depthwise(conv_job *j, int threads) {
     int64_t depth = td_conv_places(j->g->kernel);
+    j->times = j->g->o / j->g->c;
+    j->slots = TD_TILE_ROWS;
     j->room = bench_bytes(j, depth);
     j->scratch = td_malloc((size_t)(threads * j->room));
     if (!j->scratch)

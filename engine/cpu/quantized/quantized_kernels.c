@@ -80,18 +80,22 @@ static inline int32_t load_four(const uint8_t *x) {
         __m512i sums[ROWS][PANELS];                                                                \
         const int64_t apart = t->groups * PANEL_GROUP;                                             \
         const int8_t *w = t->weights;                                                              \
-        const uint8_t *x = t->x;                                                                   \
         _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++)                                   \
             _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =                \
                 _mm512_setzero_si512();                                                            \
-        for (int64_t k = 0; k < t->groups; k++, w += PANEL_GROUP, x += FOUR) {                     \
-            __m512i b[PANELS];                                                                     \
-            _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) b[p] =                      \
-                _mm512_load_si512(w + p * apart);                                                  \
-            _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) {                             \
-                __m512i a = _mm512_set1_epi32(load_four(x + r * t->step));                         \
-                _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =            \
-                    _mm512_dpbusd_epi32(sums[r][p], a, b[p]);                                      \
+        for (int64_t tap = 0; tap < t->count; tap++) {                                             \
+            const uint8_t *x[ROWS];                                                                \
+            _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) x[r] =                        \
+                t->taps[r * t->apart + tap] + t->from;                                             \
+            for (int64_t k = 0; k < t->each; k++, w += PANEL_GROUP) {                              \
+                __m512i b[PANELS];                                                                 \
+                _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) b[p] =                  \
+                    _mm512_load_si512(w + p * apart);                                              \
+                _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) {                         \
+                    __m512i a = _mm512_set1_epi32(load_four(x[r] + k * FOUR));                     \
+                    _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =        \
+                        _mm512_dpbusd_epi32(sums[r][p], a, b[p]);                                  \
+                }                                                                                  \
             }                                                                                      \
         }                                                                                          \
         _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++)                                   \
@@ -132,15 +136,18 @@ static void tile_by_fours(const td_byte_tile *t) {
         const __m256i ones = _mm256_set1_epi16(1);                                                 \
         const int64_t width = (int64_t)t->panels * COLUMNS;                                        \
         __m256i low[ROWS], high[ROWS];                                                             \
+        const uint8_t *rows[ROWS];                                                                 \
         int64_t k = 0;                                                                             \
-        _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) low[r] = high[r] =                \
-            _mm256_setzero_si256();                                                                \
+        _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                                 \
+            low[r] = high[r] = _mm256_setzero_si256();                                             \
+            rows[r] = t->taps[r * t->apart] + t->from;                                             \
+        }                                                                                          \
         for (; k < safe; k++, w += PANEL_GROUP) {                                                  \
-            const uint8_t *x = t->x + (int64_t)order[k] * FOUR;                                    \
+            const int64_t at = (int64_t)order[k] * FOUR;                                           \
             __m256i b0 = _mm256_load_si256((const void *)w);                                       \
             __m256i b1 = _mm256_load_si256((const void *)(w + PANEL_GROUP / 2));                   \
             _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                             \
-                __m256i a = _mm256_set1_epi32(load_four(x + r * t->step));                         \
+                __m256i a = _mm256_set1_epi32(load_four(rows[r] + at));                            \
                 low[r] = _mm256_add_epi32(low[r],                                                  \
                                           _mm256_madd_epi16(_mm256_maddubs_epi16(a, b0), ones));   \
                 high[r] = _mm256_add_epi32(high[r],                                                \
@@ -148,7 +155,7 @@ static void tile_by_fours(const td_byte_tile *t) {
             }                                                                                      \
         }                                                                                          \
         for (; k < t->groups; k++, w += PANEL_GROUP) {                                             \
-            const uint8_t *x = t->x + (int64_t)order[k] * FOUR;                                    \
+            const int64_t at = (int64_t)order[k] * FOUR;                                           \
             const __m256i odd = _mm256_set1_epi16((short)0xff00);                                  \
             __m256i b0 = _mm256_load_si256((const void *)w);                                       \
             __m256i b1 = _mm256_load_si256((const void *)(w + PANEL_GROUP / 2));                   \
@@ -156,7 +163,7 @@ static void tile_by_fours(const td_byte_tile *t) {
             __m256i b0_even = _mm256_srai_epi16(_mm256_slli_epi16(b0, 8), 8);                      \
             __m256i b1_even = _mm256_srai_epi16(_mm256_slli_epi16(b1, 8), 8);                      \
             _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                             \
-                __m256i a = _mm256_set1_epi32(load_four(x + r * t->step));                         \
+                __m256i a = _mm256_set1_epi32(load_four(rows[r] + at));                            \
                 __m256i a_odd = _mm256_srli_epi16(a, 8), a_even = _mm256_andnot_si256(odd, a);     \
                 low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(a_even, b0_even));             \
                 low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(a_odd, b0_odd));               \
@@ -182,7 +189,7 @@ static void tile(const td_byte_tile *t) {
     enum { MOST = sizeof fns / sizeof *fns };
     for (int row = 0; row < t->rows; row += MOST) {
         td_byte_tile part = *t;
-        part.x += row * t->step;
+        part.taps += row * t->apart;
         int rows = t->rows - row < MOST ? t->rows - row : MOST;
         for (int p = 0; p < t->panels; p++)
             fns[rows - 1](&part, t->weights + p * t->groups * PANEL_GROUP, t->order + p * t->groups,
@@ -194,17 +201,18 @@ enum { ORDERED = 1 };
 static void tile(const td_byte_tile *t) {
     const int64_t width = (int64_t)t->panels * COLUMNS;
     memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * width));
-    for (int p = 0; p < t->panels; p++)
-        for (int64_t k = 0; k < t->groups; k++) {
-            const int8_t *w = t->weights + (p * t->groups + k) * PANEL_GROUP;
-            for (int r = 0; r < t->rows; r++) {
-                const uint8_t *x = t->x + r * t->step + k * FOUR;
-                int32_t *sums = t->sums + r * width + p * COLUMNS;
-                for (int c = 0; c < COLUMNS; c++, w += FOUR)
-                    sums[c] += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
-                w -= PANEL_GROUP;
-            }
+    for (int64_t g = 0; g < t->groups * t->panels; g++) {
+        const int8_t *w = t->weights + g * PANEL_GROUP;
+        const int64_t k = g % t->groups;
+        for (int r = 0; r < t->rows; r++) {
+            const uint8_t *x =
+                t->taps[r * t->apart + k / t->each] + t->from + k % t->each * FOUR;
+            int32_t *sums = t->sums + r * width + g / t->groups * COLUMNS;
+            for (int c = 0; c < COLUMNS; c++)
+                sums[c] += x[0] * w[c * FOUR] + x[1] * w[c * FOUR + 1] + x[2] * w[c * FOUR + 2] +
+                           x[3] * w[c * FOUR + 3];
         }
+    }
 }
 enum { ORDERED = 0 };
 #endif

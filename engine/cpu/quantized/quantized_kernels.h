@@ -15,18 +15,20 @@ typedef struct td_quantize_line {
 } td_quantize_line;
 typedef void (*td_quantize_fn)(const td_quantize_line *line);
 
-/* The sums of `rows` rows of bytes (`depth` each, rounded up to a multiple of four, `step` bytes
- * apart; what stands behind the depth meets weights of 0) with `panels` panels of packed weights
- * that lie one behind the other: sums[r * 16 * panels + column]. `order` and `safe` are those of
- * the panels (ops/plan/quantized_pack.h). */
+/* The sums of `rows` rows of bytes with `panels` panels of packed weights that lie one behind the
+ * other: sums[r * 16 * panels + column]. A row is what lies at its `count` taps, pointers that stand
+ * `apart` from those of the row before, `from` bytes behind each: `each` groups of four bytes. What
+ * stands behind the depth meets weights of 0. `order` and `safe` are those of the panels
+ * (ops/plan/quantized_pack.h); where `tile` of a set is ordered, and where sums saturate, a row has
+ * one tap. */
 typedef struct td_byte_tile {
-    const uint8_t *x;
-    int64_t step;
-    int rows, panels; /* at most tile_rows and tile_panels */
+    const uint8_t *const *taps;
+    int64_t apart, count, from, each;
+    int rows, panels; /* at most a tile's */
     const int8_t *weights;
     const uint16_t *order;
     const int32_t *safe;
-    int64_t groups; /* of four along the depth */
+    int64_t groups; /* of four along the depth: those of all taps */
     int32_t *sums;
 } td_byte_tile;
 typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);

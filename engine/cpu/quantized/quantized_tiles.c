@@ -90,7 +90,7 @@ static void multiply_saturating(const td_byte_tile *t) {
     for (int64_t g = 0; g < t->groups * t->panels; g++) {
         const int8_t *w = t->weights + g * TD_QPACK_COLUMNS * TD_QPACK_FOUR;
         for (int r = 0; r < t->rows; r++) {
-            const uint8_t *x = t->x + r * t->step + t->order[g] * TD_QPACK_FOUR;
+            const uint8_t *x = t->taps[r * t->apart] + t->from + t->order[g] * TD_QPACK_FOUR;
             int32_t *sums = t->sums + r * width + g / t->groups * TD_QPACK_COLUMNS;
             for (int64_t c = 0; c < TD_QPACK_COLUMNS; c++) {
                 const int8_t *b = w + c * TD_QPACK_FOUR;
@@ -109,17 +109,32 @@ static td_byte_tile_fn find_tile(const td_qpack *head) {
     return k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile;
 }
 
+bool td_byte_pack_takes_one_tap(const td_qpack *head) {
+    return head->ordered || head->saturates;
+}
+
+/* The sum of the bytes of a row of a tile. */
+static int32_t sum_row(const td_byte_tile *t, int row, int64_t depth) {
+    uint32_t sum = 0;
+    for (int64_t k = 0; k < t->count; k++)
+        sum += (uint32_t)td_cpu->quantized->sum_bytes(t->taps[row * t->apart + k] + t->from,
+                                                      depth / t->count);
+    return (int32_t)sum;
+}
+
 /* A tile of so many rows from `row` on, and panels from `panel` on. */
 static void multiply_tile(const td_byte_product *product, const td_qpack_parts *packed,
                           const td_byte_rows *rows, int64_t row, int64_t first, int64_t panel,
                           int panels) {
-    const td_quantized_kernels *k = td_cpu->quantized;
     const td_qpack *head = packed->head;
     int32_t sums[TD_TILE_ROWS * TD_TILE_PANELS * TD_QPACK_COLUMNS], row_sums[TD_TILE_ROWS];
     int64_t groups = head->groups, column = panel * TD_QPACK_COLUMNS;
     int64_t width = (int64_t)panels * TD_QPACK_COLUMNS;
-    td_byte_tile t = {.x = rows->x + row * rows->step,
-                      .step = rows->step,
+    td_byte_tile t = {.taps = rows->taps + row * rows->apart,
+                      .apart = rows->apart,
+                      .count = rows->taps_each,
+                      .from = rows->from,
+                      .each = groups / rows->taps_each,
                       .rows = (int)at_most(rows->count - row, TD_TILE_ROWS),
                       .panels = panels,
                       .weights =
@@ -130,7 +145,7 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
                       .sums = sums};
     find_tile(head)(&t);
     for (int r = 0; r < t.rows && !head->centred; r++)
-        row_sums[r] = k->sum_bytes(t.x + r * t.step, head->depth);
+        row_sums[r] = sum_row(&t, r, head->depth);
     td_byte_sums_deliver(product, packed, rows, first, row, t.rows, column,
                          at_most(head->columns - column, width), sums, width,
                          head->centred ? NULL : row_sums);
@@ -151,19 +166,27 @@ void td_byte_rows_multiply(const td_byte_product *product, const td_qpack_parts 
 typedef struct linear_job {
     td_byte_product product;
     td_qpack_parts packed;
-    td_byte_rows rows; /* all of them */
-    int64_t down;      /* tiles on top of one another */
+    const uint8_t *x;
+    int64_t step, rows;
+    char *out;
+    int64_t out_step; /* bytes */
+    int64_t down;     /* tiles on top of one another */
 } linear_job;
 
 static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
     const linear_job *j = ctx;
     (void)worker;
     for (int64_t item = begin; item < end; item++) {
-        int64_t row = item % j->down * TD_TILE_ROWS;
-        td_byte_rows rows = j->rows;
-        rows.x += row * rows.step;
-        rows.out += row * rows.out_step;
-        rows.count = at_most(rows.count - row, TD_TILE_ROWS);
+        const uint8_t *taps[TD_TILE_ROWS];
+        int64_t row = item % j->down * TD_TILE_ROWS, count = at_most(j->rows - row, TD_TILE_ROWS);
+        for (int64_t r = 0; r < count; r++)
+            taps[r] = j->x + (row + r) * j->step;
+        td_byte_rows rows = {.taps = taps,
+                             .apart = 1,
+                             .taps_each = 1,
+                             .count = count,
+                             .out = j->out + row * j->out_step,
+                             .out_step = j->out_step};
         td_byte_rows_multiply(&j->product, &j->packed, &rows, 0, item / j->down * TD_TILE_PANELS,
                               TD_TILE_PANELS);
     }
@@ -185,16 +208,16 @@ td_status td_cpu_quantized_linear(const td_quantized_linear_plan *plan) {
     td_tensor *wide = NULL;
     td_status status = TD_OK;
     linear_job j = {.packed = td_byte_pack(plan->packed, 0),
-                    .rows = {.x = plan->x->data,
-                             .count = plan->rows,
-                             .out = plan->out->data,
-                             .out_step = plan->columns * (int64_t)td_tensor_itemsize(plan->out)},
+                    .x = plan->x->data,
+                    .rows = plan->rows,
+                    .out = plan->out->data,
+                    .out_step = plan->columns * (int64_t)td_tensor_itemsize(plan->out),
                     .down = parts_of(plan->rows, TD_TILE_ROWS)};
     const td_qpack *head = j.packed.head;
-    j.rows.step = head->groups * TD_QPACK_FOUR;
-    if (j.rows.step != plan->depth) {
-        TD_TRY(widen_rows(plan, j.rows.step, &wide));
-        j.rows.x = wide->data;
+    j.step = head->groups * TD_QPACK_FOUR;
+    if (j.step != plan->depth) {
+        TD_TRY(widen_rows(plan, j.step, &wide));
+        j.x = wide->data;
     }
     TD_TRY(td_byte_product_open(&j.product, &plan->to, (td_dtype)plan->out->dtype, plan->packed,
                                 plan->bias));

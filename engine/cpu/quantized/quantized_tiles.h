@@ -15,16 +15,20 @@ typedef struct td_byte_product {
     td_tensor *numbers;             /* which owns these */
 } td_byte_product;
 
-/* Rows of bytes that lie `step` bytes apart, each filled up to a multiple of four, and where the
- * rows of the result go. */
+/* Rows of bytes, and where the rows of the result go. A row is what lies at its `taps_each` taps: an
+ * equal part of the depth each, `from` bytes behind pointers that stand `apart` from those of the
+ * row before. Where there are several taps, each has a multiple of four bytes; one tap is filled up
+ * to such a multiple. */
 typedef struct td_byte_rows {
-    const uint8_t *x;
-    int64_t step, count;
+    const uint8_t *const *taps;
+    int64_t apart, taps_each, from, count;
     char *out;
     int64_t out_step;        /* bytes */
     const uint8_t *residual; /* as out lies; NULL: none */
 } td_byte_rows;
 
+/* Are rows times weights of this pack to have one tap? */
+bool td_byte_pack_takes_one_tap(const td_qpack *head);
 /* What sums are multiplied by and what is added to them, by column of all the packs; bias (float32)
  * may be NULL. The numbers are new, to be released. ENOMEM. */
 td_status td_byte_product_open(td_byte_product *product, const td_requantization *to,
