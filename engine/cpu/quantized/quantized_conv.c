@@ -20,17 +20,29 @@ static int64_t parts_of(int64_t n, int64_t size) {
     return (n + size - 1) / size;
 }
 
+/* Places of the result in all images, at which the same elements of the kernel, `taps` of them, meet
+ * the input. */
+typedef struct box {
+    int64_t from[TD_SPATIAL], size[TD_SPATIAL];
+    int64_t rows; /* places */
+    int64_t end;  /* past the last of its blocks, which are counted through all boxes */
+    const int32_t *which;
+    int64_t taps;
+} box;
+
 typedef struct conv_job {
     const td_quantized_conv_plan *plan;
     const td_conv_geometry *g;
     const uint8_t *end; /* of the input */
     td_byte_product product;
-    int64_t channels, rows; /* of a group; places of the result in all images */
+    int64_t channels;       /* of a group */
     int64_t times;          /* each channel stands so often in what a tap meets */
     int64_t slots;          /* places whose taps a worker has */
     int64_t step;           /* bytes of a gathered row; 0: none are gathered */
     int64_t strips, panels; /* parts of a pack's panels, and panels of each */
-    int64_t room;           /* bytes for each worker */
+    box all, *boxes;        /* boxes: what products are made of; all: as one box */
+    int64_t box_count;
+    int64_t room; /* bytes for each worker */
     char *scratch;
 } conv_job;
 
@@ -40,27 +52,36 @@ typedef struct place {
     int64_t image, index[TD_SPATIAL], at[TD_SPATIAL];
 } place;
 
-static place find_place(const td_conv_geometry *g, int64_t row) {
+static place find_place(const td_conv_geometry *g, const box *b, int64_t row) {
     place p;
     for (int d = TD_SPATIAL - 1; d >= 0; d--) {
-        p.index[d] = row % g->out[d];
+        p.index[d] = b->from[d] + row % b->size[d];
         p.at[d] = p.index[d] * g->stride[d] - g->padding[d];
-        row /= g->out[d];
+        row /= b->size[d];
     }
     p.image = row;
     return p;
 }
 
-/* The next place, row-major. */
-static void advance(const td_conv_geometry *g, place *p) {
+/* The next place of a box, row-major. */
+static void advance(const td_conv_geometry *g, const box *b, place *p) {
     for (int d = TD_SPATIAL - 1; d >= 0; d--) {
         p->at[d] += g->stride[d];
-        if (++p->index[d] < g->out[d])
+        if (++p->index[d] < b->from[d] + b->size[d])
             return;
-        p->index[d] = 0;
-        p->at[d] = -g->padding[d];
+        p->index[d] = b->from[d];
+        p->at[d] = b->from[d] * g->stride[d] - g->padding[d];
     }
     p->image++;
+}
+
+/* Where the channels of a place lie in the result, in bytes. */
+static int64_t find_result(const conv_job *j, const place *p) {
+    const td_quantized_conv_plan *plan = j->plan;
+    int64_t at = p->image;
+    for (int d = 0; d < TD_SPATIAL; d++)
+        at = at * plan->whole[d] + plan->first[d] + p->index[d] * plan->every[d];
+    return at * j->g->o;
 }
 
 /* The line of the input, the first channel of its first place, that elements (a, b, 0) of the
@@ -77,11 +98,12 @@ static const uint8_t *find_line(const conv_job *j, const place *p, int64_t a, in
 /* ---- taps ---- */
 
 /* What a worker has: for each of `slots` places what the kernel's elements meet there (`step` of
- * them apart); how far from there it lies at a next place that meets no edge; a row for outside;
- * and rows in which each channel stands as often as it has results, or gathered rows. */
+ * them apart), and where its result goes; how far from there it lies at a next place that meets no
+ * edge; a row for outside; and rows in which each channel stands as often as it has results, or
+ * gathered rows. */
 typedef struct bench {
     const uint8_t **taps;
-    int64_t step, *moves;
+    int64_t step, *at, *moves;
     uint8_t *outside, *wide;
 } bench;
 
@@ -93,15 +115,16 @@ static int64_t bench_bytes(const conv_job *j, int64_t depth) {
     int64_t across = j->g->c * j->times;
     int64_t wide = j->times == 1 ? j->slots * j->step : depth * across * j->slots;
     return aligned(j->slots * (depth + 1) * (int64_t)sizeof(uint8_t *)) +
-           aligned((depth + 1) * (int64_t)sizeof(int64_t)) + aligned(across) + aligned(wide);
+           aligned((j->slots + depth + 1) * (int64_t)sizeof(int64_t)) + aligned(across) + aligned(wide);
 }
 
 static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
     bench b = {.taps = (const uint8_t **)(void *)memory, .step = depth + 1};
     int64_t across = j->g->c * j->times;
     memory += aligned(j->slots * b.step * (int64_t)sizeof(uint8_t *));
-    b.moves = (int64_t *)(void *)memory;
-    b.outside = (uint8_t *)memory + aligned(b.step * (int64_t)sizeof(int64_t));
+    b.at = (int64_t *)(void *)memory;
+    b.moves = b.at + j->slots;
+    b.outside = (uint8_t *)memory + aligned((j->slots + b.step) * (int64_t)sizeof(int64_t));
     b.wide = b.outside + aligned(across);
     memset(b.outside, j->plan->to.x_zero_point, (size_t)across);
     return b;
@@ -154,12 +177,105 @@ static void move_taps(const bench *b, int64_t by, int64_t slot) {
         to[k] = taps[k] + (taps[k] == outside ? 0 : by);
 }
 
-/* The taps of a place into a slot, where `slot - 1` has those of the place before. */
+/* The taps of a place and where its result goes into a slot, where `slot - 1` has those of the place before. */
 static void add_taps(const conv_job *j, const bench *b, const place *p, int64_t slot) {
+    b->at[slot] = find_result(j, p);
     if (slot && follows(j, p))
         move_taps(b, j->g->stride[2] * j->g->c, slot);
     else
         find_taps(j, b, p, slot);
+}
+
+/* ---- boxes ---- */
+
+/* Neighbours along a dim at which the kernel's elements from `low` to `high` meet the input. */
+typedef struct span {
+    int64_t from, size, low, high;
+} span;
+
+enum { MOST_SPANS = 5, SPANNED = 5 }; /* along a dim, and elements of a kernel that is divided */
+
+/* The spans of a dim; one with all elements where they would be many. */
+static int find_spans(const td_conv_geometry *g, int d, span *spans) {
+    const span whole = {0, g->out[d], 0, g->kernel[d]};
+    int n = 0;
+    for (int64_t i = 0; i < g->out[d] && g->kernel[d] <= SPANNED; i++) {
+        int64_t at = i * g->stride[d] - g->padding[d], low = 0, high = g->kernel[d];
+        while (low < high && at + low * g->dilation[d] < 0)
+            low++;
+        while (high > low && at + (high - 1) * g->dilation[d] >= g->in[d])
+            high--;
+        if (n && spans[n - 1].low == low && spans[n - 1].high == high) {
+            spans[n - 1].size++;
+            continue;
+        }
+        if (n == MOST_SPANS) {
+            n = 0;
+            break;
+        }
+        spans[n++] = (span){i, 1, low, high};
+    }
+    if (n == 0)
+        spans[n++] = whole;
+    return n;
+}
+
+/* A box of one span of each dim, whose taps go to `which`. */
+static box make_box(const td_conv_geometry *g, const span *const *at, int32_t *which) {
+    box b = {.rows = g->n, .which = which};
+    for (int d = 0; d < TD_SPATIAL; d++) {
+        b.from[d] = at[d]->from;
+        b.size[d] = at[d]->size;
+        b.rows *= at[d]->size;
+    }
+    for (int64_t z = at[0]->low; z < at[0]->high; z++)
+        for (int64_t y = at[1]->low; y < at[1]->high; y++)
+            for (int64_t x = at[2]->low; x < at[2]->high; x++)
+                which[b.taps++] = (int32_t)((z * g->kernel[1] + y) * g->kernel[2] + x);
+    return b;
+}
+
+/* What a box costs: its tiles read the weights, for which one of few rows has to wait. */
+static int64_t box_cost(const box *b) {
+    enum { ROW = 4, LEAST = 14 };
+    int64_t rest = b->rows % TD_TILE_ROWS * ROW;
+    return b->taps * (b->rows / TD_TILE_ROWS * TD_TILE_ROWS * ROW +
+                      (rest && rest < LEAST ? LEAST : rest));
+}
+
+/* Divides the result into boxes where that costs less: elements of the kernel that are outside
+ * multiply zeros where the zero point of x is 0, and are left out. */
+static td_status open_boxes(conv_job *j) {
+    span spans[TD_SPATIAL][MOST_SPANS];
+    const td_conv_geometry *g = j->g;
+    const span all[TD_SPATIAL] = {{0, g->out[0], 0, g->kernel[0]},
+                                  {0, g->out[1], 0, g->kernel[1]},
+                                  {0, g->out[2], 0, g->kernel[2]}};
+    const bool divides = j->step == 0 && j->plan->to.x_zero_point == 0;
+    int64_t places = td_conv_places(g->kernel), most = 1, cost = 0;
+    int counts[TD_SPATIAL] = {0};
+    for (int d = 0; d < TD_SPATIAL && divides; d++)
+        most *= counts[d] = find_spans(g, d, spans[d]);
+    j->boxes = td_malloc((size_t)(most + 1) * (sizeof(box) + (size_t)places * sizeof(int32_t)));
+    if (!j->boxes)
+        return td_fail(TD_ENOMEM, "out of memory for parts of a convolution");
+    int32_t *which = (int32_t *)(void *)(j->boxes + most + 1);
+    j->all = make_box(g, (const span *[]){&all[0], &all[1], &all[2]}, which);
+    for (int z = 0; z < counts[0]; z++)
+        for (int y = 0; y < counts[1]; y++)
+            for (int x = 0; x < counts[2]; x++) {
+                const span *at[] = {&spans[0][z], &spans[1][y], &spans[2][x]};
+                box *b = &j->boxes[j->box_count++];
+                *b = make_box(g, at, which + places * j->box_count);
+                cost += box_cost(b);
+            }
+    if (j->box_count == 0 || cost >= box_cost(&j->all)) {
+        j->boxes[0] = j->all;
+        j->box_count = 1;
+    }
+    for (int64_t k = 0, end = 0; k < j->box_count; k++)
+        j->boxes[k].end = end += parts_of(j->boxes[k].rows, j->slots);
+    return TD_OK;
 }
 
 /* ---- products ---- */
@@ -225,7 +341,7 @@ static void gather_rows(const conv_job *j, int64_t row, int64_t count, int64_t c
     const td_conv_geometry *g = j->g;
     int64_t across = g->kernel[2] * j->channels, depth = td_conv_places(g->kernel) * j->channels;
     for (int64_t end = row + count, n; row < end; row += n, to += n * j->step) {
-        const place p = find_place(g, row);
+        const place p = find_place(g, &j->all, row);
         uint8_t *part = to;
         n = at_most(end - row, g->out[2] - p.index[2]);
         for (int64_t a = 0; a < g->kernel[0]; a++)
@@ -238,24 +354,30 @@ static void gather_rows(const conv_job *j, int64_t row, int64_t count, int64_t c
     }
 }
 
-/* The rows of a block for one group, and what its taps are behind: gathered, or as x lies, which is
- * the same for all groups. */
-static td_byte_rows open_rows(const conv_job *j, const bench *b, int64_t row, int64_t count,
-                              int64_t group) {
-    const int64_t channel = group * j->channels;
-    td_byte_rows rows = {
-        .taps = b->taps, .apart = b->step, .taps_each = b->step - 1, .from = channel, .count = count};
+/* The rows of a block, from `row` of a box on, for one group: gathered, or as x lies, which is the
+ * same for all groups. */
+static td_byte_rows open_rows(const conv_job *j, const box *part, const bench *b, int64_t row,
+                              int64_t count, int64_t group) {
+    place p = find_place(j->g, part, row);
+    td_byte_rows rows = {.taps = b->taps,
+                         .which = part->which,
+                         .apart = b->step,
+                         .parts = b->step - 1,
+                         .taps_each = part->taps,
+                         .count = count,
+                         .at = b->at};
     if (j->step) {
-        gather_rows(j, row, count, channel, b->wide);
-        for (int64_t k = 0; k < count; k++)
-            b->taps[k] = b->wide + k * j->step;
-        rows.apart = rows.taps_each = 1;
-        rows.from = 0;
-        return rows;
+        gather_rows(j, row, count, group * j->channels, b->wide);
+        rows.which = &td_byte_whole;
+        rows.apart = rows.parts = rows.taps_each = 1;
     }
-    place p = find_place(j->g, row);
-    for (int64_t k = 0; k < count; k++, advance(j->g, &p))
-        add_taps(j, b, &p, k);
+    for (int64_t k = 0; k < count; k++, advance(j->g, part, &p))
+        if (j->step) {
+            b->taps[k] = b->wide + k * j->step;
+            b->at[k] = find_result(j, &p);
+        } else {
+            add_taps(j, b, &p, k);
+        }
     return rows;
 }
 
@@ -268,16 +390,19 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
     td_byte_rows rows = {0};
     for (int64_t item = begin; item < end; item++) {
         int64_t strip = item % j->strips, group = item / j->strips % packs;
-        int64_t row = item / j->strips / packs * j->slots;
+        int64_t block = item / j->strips / packs;
         td_qpack_parts packed = td_byte_pack(p->packed, group);
-        int64_t first = group * packed.head->columns, at = row * j->g->o + first;
-        bool again = item > begin && (strip || (group && !j->step));
-        if (!again)
-            rows = open_rows(j, &b, row, at_most(j->rows - row, j->slots), group);
+        int64_t first = group * packed.head->columns;
+        if (item == begin || (strip == 0 && (group == 0 || j->step))) {
+            const box *part = j->boxes;
+            while (block >= part->end)
+                part++;
+            int64_t row = (block - part->end + parts_of(part->rows, j->slots)) * j->slots;
+            rows = open_rows(j, part, &b, row, at_most(part->rows - row, j->slots), group);
+        }
         rows.from = j->step ? 0 : group * j->channels;
-        rows.out = (char *)p->out->data + at;
-        rows.out_step = j->g->o;
-        rows.residual = p->residual ? (const uint8_t *)p->residual->data + at : NULL;
+        rows.out = (char *)p->out->data + first;
+        rows.residual = p->residual ? (const uint8_t *)p->residual->data + first : NULL;
         td_byte_rows_multiply(&j->product, &packed, &rows, first, strip * j->panels, j->panels);
     }
 }
@@ -288,7 +413,7 @@ static int64_t block_places(const conv_job *j, int threads) {
     int64_t taps = (td_conv_places(j->g->kernel) + 1) * (int64_t)sizeof(uint8_t *);
     int64_t most = at_most(BLOCK_BYTES / (j->step ? j->step : taps), MOST_ROWS);
     if (threads > 1)
-        most = at_most(most, parts_of(j->rows, (int64_t)threads * PARTS_BY_THREAD));
+        most = at_most(most, parts_of(j->all.rows, (int64_t)threads * PARTS_BY_THREAD));
     int64_t tiles = parts_of(most, TD_TILE_ROWS);
     return (tiles > 1 ? tiles : 1) * TD_TILE_ROWS;
 }
@@ -296,12 +421,15 @@ static int64_t block_places(const conv_job *j, int threads) {
 static td_status run_products(conv_job *j, int threads) {
     const td_qpack *head = j->plan->packed->data;
     const int64_t packs = td_qpack_count(j->plan->packed), places = td_conv_places(j->g->kernel);
-    bool gathers = j->channels % TD_QPACK_FOUR || (places > 1 && td_byte_pack_takes_one_tap(head));
+    bool gathers = j->channels % TD_QPACK_FOUR || (places > 1 && td_byte_pack_is_whole(head));
     j->times = 1;
     j->step = gathers ? head->groups * TD_QPACK_FOUR + CHUNK : 0;
     j->slots = block_places(j, threads);
     j->room = bench_bytes(j, places);
-    int64_t blocks = parts_of(j->rows, j->slots) * packs;
+    td_status status = open_boxes(j);
+    if (status)
+        return status;
+    int64_t blocks = j->boxes[j->box_count - 1].end * packs;
     int64_t most = parts_of(head->panels, TD_TILE_PANELS);
     int64_t wanted = threads > 1 ? parts_of((int64_t)threads * PARTS_BY_THREAD, blocks) : 1;
     j->panels = parts_of(most, at_most(wanted, most)) * TD_TILE_PANELS;
@@ -315,15 +443,15 @@ static td_status run_products(conv_job *j, int threads) {
 
 /* ---- depthwise ---- */
 
-/* A tile of places, the first of them `row`: each has its taps on the bench, `apart` from the one
- * before, or, apart being 0, all lie in the line of the bench's first place, `first` places on. */
-static void run_tile(const conv_job *j, const td_qpack_parts *packed, const bench *b, int64_t row,
-                     int count, int64_t apart, int64_t first) {
+/* A tile of places, whose results go where the bench says: each has its taps there, `apart` from
+ * the one before, or, apart being 0, all lie in the line of the bench's first place, `first` places on. */
+static void run_tile(const conv_job *j, const td_qpack_parts *packed, const bench *b, int count,
+                     int64_t apart, int64_t first) {
     enum { WIDTH = TD_TILE_PANELS * TD_QPACK_COLUMNS };
     const td_quantized_conv_plan *p = j->plan;
     const int64_t o = j->g->o;
     const td_byte_rows rows = {
-        .out = p->out->data, .out_step = o, .residual = p->residual ? p->residual->data : NULL};
+        .out = p->out->data, .at = b->at, .residual = p->residual ? p->residual->data : NULL};
     int32_t sums[TD_TILE_ROWS * WIDTH];
     for (int64_t c = 0; c < o; c += WIDTH) {
         td_cpu->quantized->depthwise(&(td_depthwise_tile){.taps = b->taps,
@@ -337,7 +465,7 @@ static void run_tile(const conv_job *j, const td_qpack_parts *packed, const benc
                                                           .rows = count,
                                                           .weights = packed->pairs,
                                                           .sums = sums});
-        td_byte_sums_deliver(&j->product, packed, &rows, 0, row, count, c, at_most(o - c, WIDTH),
+        td_byte_sums_deliver(&j->product, packed, &rows, 0, 0, count, c, at_most(o - c, WIDTH),
                              sums, WIDTH, NULL);
     }
 }
@@ -355,16 +483,19 @@ static int64_t count_inner(const td_conv_geometry *g, const place *p, int64_t mo
     return n < LONG ? 0 : n;
 }
 
-/* n places of a line, a tile's rows or more, from p (`row`) on, that meet no edge: their taps are
- * found once. The last tile begins early enough to be whole, and gives some results again. */
+/* n places of a line, a tile's rows or more, from p on, that meet no edge: their taps are found
+ * once. The last tile begins early enough to be whole, and gives some results again. */
 static void run_inner(const conv_job *j, const td_qpack_parts *packed, const bench *b,
-                      const place *p, int64_t row, int64_t n) {
+                      const place *p, int64_t n) {
+    const int64_t apart = j->plan->every[2] * j->g->o, at = find_result(j, p);
     find_taps(j, b, p, 0);
     for (int64_t k = 0; k < b->step; k++)
         b->moves[k] = b->taps[k] == b->outside ? 0 : j->g->stride[2] * j->g->c;
     for (int64_t k = 0; k < n; k += TD_TILE_ROWS) {
         k = at_most(k, n - TD_TILE_ROWS);
-        run_tile(j, packed, b, row + k, TD_TILE_ROWS, 0, k);
+        for (int r = 0; r < TD_TILE_ROWS; r++)
+            b->at[r] = at + (k + r) * apart;
+        run_tile(j, packed, b, TD_TILE_ROWS, 0, k);
     }
 }
 
@@ -375,15 +506,15 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
     const td_conv_geometry *g = j->g;
     const td_qpack_parts packed = td_byte_pack(j->plan->packed, 0);
     const bench b = open_bench(j, packed.head->depth, j->scratch + worker * j->room);
-    place p = find_place(g, begin);
+    place p = find_place(g, &j->all, begin);
     int slots = 0; /* that hold the places before `row` */
-    for (int64_t row = begin, n; row < end; row += n, advance(g, &p)) {
+    for (int64_t row = begin, n; row < end; row += n, advance(g, &j->all, &p)) {
         n = count_inner(g, &p, end - row);
         if (n) {
             if (slots)
-                run_tile(j, &packed, &b, row - slots, slots, b.step, 0);
+                run_tile(j, &packed, &b, slots, b.step, 0);
             slots = 0;
-            run_inner(j, &packed, &b, &p, row, n);
+            run_inner(j, &packed, &b, &p, n);
             p.index[2] += n - 1;
             p.at[2] += (n - 1) * g->stride[2];
             continue;
@@ -391,7 +522,7 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
         n = 1;
         add_taps(j, &b, &p, slots);
         if (++slots == TD_TILE_ROWS || row + 1 == end) {
-            run_tile(j, &packed, &b, row + 1 - slots, slots, b.step, 0);
+            run_tile(j, &packed, &b, slots, b.step, 0);
             slots = 0;
         }
     }
@@ -405,7 +536,7 @@ static td_status run_depthwise(conv_job *j, int threads) {
     j->scratch = td_malloc((size_t)(threads * j->room));
     if (!j->scratch)
         return td_fail(TD_ENOMEM, "out of memory for rows of a convolution");
-    return td_parallel_for_among(threads, j->rows, j->g->o * depth / 4 + 64, run_places, j);
+    return td_parallel_for_among(threads, j->all.rows, j->g->o * depth / 4 + 64, run_places, j);
 }
 
 td_status td_cpu_quantized_conv(const td_quantized_conv_plan *plan) {
@@ -415,12 +546,14 @@ td_status td_cpu_quantized_conv(const td_quantized_conv_plan *plan) {
                   .g = g,
                   .end = (const uint8_t *)plan->x->data + plan->x->numel,
                   .channels = g->c / g->groups,
-                  .rows = g->n * td_conv_places(g->out)};
+                  .all = {.rows = g->n * td_conv_places(g->out)}};
     int threads = td_threads_at_most();
+    memcpy(j.all.size, g->out, sizeof g->out);
     td_status status = td_byte_product_open(&j.product, &plan->to, TD_U8, plan->packed, plan->bias);
     if (status == TD_OK)
         status = head->depthwise ? run_depthwise(&j, threads) : run_products(&j, threads);
     td_free(j.scratch);
+    td_free(j.boxes);
     td_release(j.product.numbers);
     return status;
 }

@@ -79,11 +79,12 @@ static inline int32_t load_four(const uint8_t *x) {
         const td_byte_tile *t) {                                                                   \
         __m512i sums[ROWS][PANELS];                                                                \
         const int64_t apart = t->groups * PANEL_GROUP;                                             \
-        const int8_t *w = t->weights;                                                              \
         _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++)                                   \
             _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =                \
                 _mm512_setzero_si512();                                                            \
-        for (int64_t tap = 0; tap < t->count; tap++) {                                             \
+        for (int64_t i = 0; i < t->count; i++) {                                                   \
+            const int64_t tap = t->which[i];                                                       \
+            const int8_t *w = t->weights + tap * t->each * PANEL_GROUP;                            \
             const uint8_t *x[ROWS];                                                                \
             _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) x[r] =                        \
                 t->taps[r * t->apart + tap] + t->from;                                             \
@@ -201,13 +202,13 @@ enum { ORDERED = 1 };
 static void tile(const td_byte_tile *t) {
     const int64_t width = (int64_t)t->panels * COLUMNS;
     memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * width));
-    for (int64_t g = 0; g < t->groups * t->panels; g++) {
-        const int8_t *w = t->weights + g * PANEL_GROUP;
-        const int64_t k = g % t->groups;
+    for (int64_t i = 0; i < t->count * t->each * t->panels; i++) {
+        const int64_t part = t->which[i / t->each % t->count], k = i % t->each;
+        const int64_t p = i / t->each / t->count;
+        const int8_t *w = t->weights + (p * t->groups + part * t->each + k) * PANEL_GROUP;
         for (int r = 0; r < t->rows; r++) {
-            const uint8_t *x =
-                t->taps[r * t->apart + k / t->each] + t->from + k % t->each * FOUR;
-            int32_t *sums = t->sums + r * width + g / t->groups * COLUMNS;
+            const uint8_t *x = t->taps[r * t->apart + part] + t->from + k * FOUR;
+            int32_t *sums = t->sums + r * width + p * COLUMNS;
             for (int c = 0; c < COLUMNS; c++)
                 sums[c] += x[0] * w[c * FOUR] + x[1] * w[c * FOUR + 1] + x[2] * w[c * FOUR + 2] +
                            x[3] * w[c * FOUR + 3];
@@ -241,7 +242,7 @@ static void rescale_f32(const td_rescale_tile *t) {
     const float *restrict factors = t->factors, *restrict addends = t->addends;
     const int64_t n = t->n;
     for (int r = 0; r < t->rows; r++) {
-        float sums[MOST_COLUMNS], *restrict out = (float *)(void *)(t->out + r * t->out_step);
+        float sums[MOST_COLUMNS], *restrict out = (float *)(void *)(t->out + t->at[r]);
         centre(t, r, sums);
         for (int64_t i = 0; i < n; i++)
             out[i] = sums[i] * factors[i] + addends[i];
@@ -252,7 +253,7 @@ static void rescale_f32(const td_rescale_tile *t) {
 }
 
 static inline void add_residual(const td_rescale_tile *t, int row, float *restrict sums) {
-    const uint8_t *restrict residual = t->residual + row * t->out_step;
+    const uint8_t *restrict residual = t->residual + t->at[row];
     const int32_t zero_point = t->residual_zero_point;
     const float factor = t->residual_factor;
     const int64_t n = t->n;
@@ -268,7 +269,7 @@ static inline void add_residual(const td_rescale_tile *t, int row, float *restri
         const int64_t n = t->n;                                                                    \
         for (int r = 0; r < t->rows; r++) {                                                        \
             float sums[MOST_COLUMNS];                                                              \
-            T *restrict out = (T *)(t->out + r * t->out_step);                                     \
+            T *restrict out = (T *)(t->out + t->at[r]);                                            \
             centre(t, r, sums);                                                                    \
             for (int64_t i = 0; i < n; i++)                                                        \
                 sums[i] = (sums[i] + addends[i]) * factors[i];                                     \
@@ -299,7 +300,7 @@ rescale_panel(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
                                     _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[r])));
         __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), addends), factors);
         if (t->residual) {
-            __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + r * t->out_step + from);
+            __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + t->at[r] + from);
             __m512i whole = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes),
                                              _mm512_set1_epi32(t->residual_zero_point));
             v = _mm512_add_ps(
@@ -308,7 +309,7 @@ rescale_panel(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
         v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* max gives low for NaN */
         __m512i whole = _mm512_add_epi32(_mm512_cvtps_epi32(v), zero);
         __m128i narrow = _mm512_cvtepi32_epi8(whole);
-        char *out = t->out + r * t->out_step + from;
+        char *out = t->out + t->at[r] + from;
         if (some == 0xffff) /* masked stores of bytes take many steps on some processors */
             _mm_storeu_si128((void *)out, narrow);
         else

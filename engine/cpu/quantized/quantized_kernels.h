@@ -16,19 +16,21 @@ typedef struct td_quantize_line {
 typedef void (*td_quantize_fn)(const td_quantize_line *line);
 
 /* The sums of `rows` rows of bytes with `panels` panels of packed weights that lie one behind the
- * other: sums[r * 16 * panels + column]. A row is what lies at its `count` taps, pointers that stand
- * `apart` from those of the row before, `from` bytes behind each: `each` groups of four bytes. What
- * stands behind the depth meets weights of 0. `order` and `safe` are those of the panels
- * (ops/plan/quantized_pack.h); where `tile` of a set is ordered, and where sums saturate, a row has
- * one tap. */
+ * other: sums[r * 16 * panels + column]. The depth is in equal parts of `each` groups of four bytes,
+ * and the parts `which`, `count` of them, are multiplied: a row has pointers to them, `apart` from
+ * those of the row before, and what counts lies `from` bytes behind these. What stands behind the
+ * depth meets weights of 0. `order` and `safe` are those of the panels
+ * (ops/plan/quantized_pack.h); where `tile` of a set is ordered, and where sums saturate, the depth
+ * is one part. */
 typedef struct td_byte_tile {
     const uint8_t *const *taps;
+    const int32_t *which;
     int64_t apart, count, from, each;
     int rows, panels; /* at most a tile's */
     const int8_t *weights;
     const uint16_t *order;
     const int32_t *safe;
-    int64_t groups; /* of four along the depth: those of all taps */
+    int64_t groups; /* of four along the depth: those of all parts */
     int32_t *sums;
 } td_byte_tile;
 typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
@@ -73,7 +75,7 @@ typedef struct td_rescale_tile {
     const float *factors, *addends; /* by column */
     char *out;
     const uint8_t *residual; /* of integers alone; NULL: none */
-    int64_t out_step;        /* bytes from row to row of out and residual */
+    const int64_t *at;       /* where each row begins in out and residual, in bytes */
     int32_t out_zero_point, low, high, residual_zero_point;
     float residual_factor;
     bool relu;

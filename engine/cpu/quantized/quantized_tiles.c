@@ -54,7 +54,7 @@ void td_byte_sums_deliver(const td_byte_product *product, const td_qpack_parts *
                           int64_t column, int64_t n, const int32_t *sums, int64_t width,
                           const int32_t *row_sums) {
     const td_requantization *to = product->to;
-    int64_t at = row * rows->out_step + column * (int64_t)td_dtype_size(product->dtype);
+    int64_t at = column * (int64_t)td_dtype_size(product->dtype);
     td_cpu->quantized->rescale[product->dtype](
         &(td_rescale_tile){.sums = sums,
                            .row_sums = row_sums,
@@ -67,7 +67,7 @@ void td_byte_sums_deliver(const td_byte_product *product, const td_qpack_parts *
                            .addends = product->addends + first + column,
                            .out = rows->out + at,
                            .residual = rows->residual ? rows->residual + at : NULL,
-                           .out_step = rows->out_step,
+                           .at = rows->at + row,
                            .out_zero_point = to->out_zero_point,
                            .low = to->low,
                            .high = to->high,
@@ -109,16 +109,18 @@ static td_byte_tile_fn find_tile(const td_qpack *head) {
     return k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile;
 }
 
-bool td_byte_pack_takes_one_tap(const td_qpack *head) {
+const int32_t td_byte_whole = 0;
+
+bool td_byte_pack_is_whole(const td_qpack *head) {
     return head->ordered || head->saturates;
 }
 
-/* The sum of the bytes of a row of a tile. */
-static int32_t sum_row(const td_byte_tile *t, int row, int64_t depth) {
+/* The sum of the bytes of a row of a tile, `part` of them in each part. */
+static int32_t sum_row(const td_byte_tile *t, int row, int64_t part) {
     uint32_t sum = 0;
     for (int64_t k = 0; k < t->count; k++)
-        sum += (uint32_t)td_cpu->quantized->sum_bytes(t->taps[row * t->apart + k] + t->from,
-                                                      depth / t->count);
+        sum += (uint32_t)td_cpu->quantized->sum_bytes(
+            t->taps[row * t->apart + t->which[k]] + t->from, part);
     return (int32_t)sum;
 }
 
@@ -131,10 +133,11 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
     int64_t groups = head->groups, column = panel * TD_QPACK_COLUMNS;
     int64_t width = (int64_t)panels * TD_QPACK_COLUMNS;
     td_byte_tile t = {.taps = rows->taps + row * rows->apart,
+                      .which = rows->which,
                       .apart = rows->apart,
                       .count = rows->taps_each,
                       .from = rows->from,
-                      .each = groups / rows->taps_each,
+                      .each = groups / rows->parts,
                       .rows = (int)at_most(rows->count - row, TD_TILE_ROWS),
                       .panels = panels,
                       .weights =
@@ -145,7 +148,7 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
                       .sums = sums};
     find_tile(head)(&t);
     for (int r = 0; r < t.rows && !head->centred; r++)
-        row_sums[r] = sum_row(&t, r, head->depth);
+        row_sums[r] = sum_row(&t, r, head->depth / rows->parts);
     td_byte_sums_deliver(product, packed, rows, first, row, t.rows, column,
                          at_most(head->columns - column, width), sums, width,
                          head->centred ? NULL : row_sums);
@@ -178,15 +181,20 @@ static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int64_t item = begin; item < end; item++) {
         const uint8_t *taps[TD_TILE_ROWS];
+        int64_t at[TD_TILE_ROWS];
         int64_t row = item % j->down * TD_TILE_ROWS, count = at_most(j->rows - row, TD_TILE_ROWS);
-        for (int64_t r = 0; r < count; r++)
+        for (int64_t r = 0; r < count; r++) {
             taps[r] = j->x + (row + r) * j->step;
+            at[r] = (row + r) * j->out_step;
+        }
         td_byte_rows rows = {.taps = taps,
+                             .which = &td_byte_whole,
                              .apart = 1,
+                             .parts = 1,
                              .taps_each = 1,
                              .count = count,
-                             .out = j->out + row * j->out_step,
-                             .out_step = j->out_step};
+                             .out = j->out,
+                             .at = at};
         td_byte_rows_multiply(&j->product, &j->packed, &rows, 0, item / j->down * TD_TILE_PANELS,
                               TD_TILE_PANELS);
     }

@@ -15,20 +15,25 @@ typedef struct td_byte_product {
     td_tensor *numbers;             /* which owns these */
 } td_byte_product;
 
-/* Rows of bytes, and where the rows of the result go. A row is what lies at its `taps_each` taps: an
- * equal part of the depth each, `from` bytes behind pointers that stand `apart` from those of the
- * row before. Where there are several taps, each has a multiple of four bytes; one tap is filled up
- * to such a multiple. */
+/* Rows of bytes, and where the rows of the result go. The depth is in `parts` equal parts, of which
+ * those in `which`, `taps_each` of them, are multiplied, as all others are 0. A row has a pointer to
+ * each part, `apart` from those of the row before, and what counts lies `from` bytes behind it.
+ * Where there are several parts, each has a multiple of four bytes; one part is filled up to such a
+ * multiple. */
 typedef struct td_byte_rows {
     const uint8_t *const *taps;
-    int64_t apart, taps_each, from, count;
+    const int32_t *which;
+    int64_t apart, parts, taps_each, from, count;
     char *out;
-    int64_t out_step;        /* bytes */
     const uint8_t *residual; /* as out lies; NULL: none */
+    const int64_t *at;       /* where each row begins in out and residual, in bytes */
 } td_byte_rows;
 
-/* Are rows times weights of this pack to have one tap? */
-bool td_byte_pack_takes_one_tap(const td_qpack *head);
+/* For rows of one part: it is that part that counts. */
+extern const int32_t td_byte_whole;
+
+/* Is the depth of rows that these weights multiply to be one part? */
+bool td_byte_pack_is_whole(const td_qpack *head);
 /* What sums are multiplied by and what is added to them, by column of all the packs; bias (float32)
  * may be NULL. The numbers are new, to be released. ENOMEM. */
 td_status td_byte_product_open(td_byte_product *product, const td_requantization *to,

@@ -81,6 +81,10 @@ static td_status rule_conv_ints(const td_call *call, td_meta *out) {
         status = read_geometry(a, head, &plan->geometry);
     if (status)
         return status;
+    for (int d = 0; d < TD_SPATIAL; d++) {
+        plan->every[d] = 1;
+        plan->whole[d] = plan->geometry.out[d];
+    }
     td_conv_images_meta(&plan->geometry, false, TD_U8, out);
     return TD_OK;
 }
