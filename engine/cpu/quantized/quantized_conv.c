@@ -75,6 +75,13 @@ static void advance(const td_conv_geometry *g, const box *b, place *p) {
     p->image++;
 }
 
+/* The place n places on, of which all but the last are in p's line. */
+static void advance_by(const td_conv_geometry *g, const box *b, place *p, int64_t n) {
+    p->index[2] += n - 1;
+    p->at[2] += (n - 1) * g->stride[2];
+    advance(g, b, p);
+}
+
 /* Where the channels of a place lie in the result, in bytes. */
 static int64_t find_result(const conv_job *j, const place *p) {
     const td_quantized_conv_plan *plan = j->plan;
@@ -177,13 +184,27 @@ static void move_taps(const bench *b, int64_t by, int64_t slot) {
         to[k] = taps[k] + (taps[k] == outside ? 0 : by);
 }
 
-/* The taps of a place and where its result goes into a slot, where `slot - 1` has those of the place before. */
-static void add_taps(const conv_job *j, const bench *b, const place *p, int64_t slot) {
-    b->at[slot] = find_result(j, p);
-    if (slot && follows(j, p))
-        move_taps(b, j->g->stride[2] * j->g->c, slot);
-    else
-        find_taps(j, b, p, slot);
+/* How many places from p on, `most` at most, meet no edge of the input along the last dim. */
+static int64_t count_inner(const td_conv_geometry *g, const place *p, int64_t most) {
+    int64_t room = g->in[2] - 1 - (g->kernel[2] - 1) * g->dilation[2] - p->at[2];
+    return p->at[2] < 0 || room < 0 ? 0 : at_most(most, room / g->stride[2] + 1);
+}
+
+/* The taps of n neighbours along the last dim from p on, and where their results go, into slots
+ * from `slot` on. Where there are several, none meets an edge. */
+static void find_line_taps(const conv_job *j, const bench *b, const place *p, int64_t slot,
+                           int64_t n) {
+    const int64_t by = j->g->stride[2] * j->g->c, apart = j->plan->every[2] * j->g->o;
+    const int64_t at = find_result(j, p), step = b->step;
+    find_taps(j, b, p, slot);
+    for (int64_t r = 0; r < n; r++)
+        b->at[slot + r] = at + r * apart;
+    for (int64_t k = 0; k < step - 1; k++) {
+        const uint8_t **to = b->taps + slot * step + k, *tap = *to;
+        const int64_t move = tap == b->outside ? 0 : by;
+        for (int64_t r = 1; r < n; r++)
+            to[r * step] = tap += move;
+    }
 }
 
 /* ---- boxes ---- */
@@ -371,13 +392,20 @@ static td_byte_rows open_rows(const conv_job *j, const box *part, const bench *b
         rows.which = &td_byte_whole;
         rows.apart = rows.parts = rows.taps_each = 1;
     }
-    for (int64_t k = 0; k < count; k++, advance(j->g, part, &p))
-        if (j->step) {
-            b->taps[k] = b->wide + k * j->step;
-            b->at[k] = find_result(j, &p);
-        } else {
-            add_taps(j, b, &p, k);
+    for (int64_t k = 0, n; k < count; k += n, advance_by(j->g, part, &p, n)) {
+        n = at_most(count - k, part->from[2] + part->size[2] - p.index[2]);
+        if (!j->step) {
+            int64_t inner = count_inner(j->g, &p, n);
+            n = inner ? inner : 1;
+            find_line_taps(j, b, &p, k, n);
+            continue;
         }
+        const int64_t at = find_result(j, &p);
+        for (int64_t r = k; r < k + n; r++) {
+            b->taps[r] = b->wide + r * j->step;
+            b->at[r] = at + (r - k) * j->plan->every[2] * j->g->o;
+        }
+    }
     return rows;
 }
 
@@ -472,14 +500,10 @@ static void run_tile(const conv_job *j, const td_qpack_parts *packed, const benc
 
 enum { LONG = 8 * TD_TILE_ROWS }; /* places that are worth tiles of their own */
 
-/* How many places from p on, `most` at most, meet no edge of the input along the last dim; 0 where
- * these are less than LONG. */
-static int64_t count_inner(const td_conv_geometry *g, const place *p, int64_t most) {
-    most = at_most(most, g->out[2] - p->index[2]);
-    if (most < LONG || p->at[2] < 0 || g->o != g->c)
-        return 0;
-    int64_t room = g->in[2] - 1 - (g->kernel[2] - 1) * g->dilation[2] - p->at[2];
-    int64_t n = room < 0 ? 0 : at_most(most, room / g->stride[2] + 1);
+/* How many places from p on, `most` at most, are in one line and meet no edge of the input along the
+ * last dim; 0 where these are less than LONG. */
+static int64_t count_long(const conv_job *j, const place *p, int64_t most) {
+    int64_t n = j->times == 1 ? count_inner(j->g, p, at_most(most, j->g->out[2] - p->index[2])) : 0;
     return n < LONG ? 0 : n;
 }
 
@@ -508,19 +532,21 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
     const bench b = open_bench(j, packed.head->depth, j->scratch + worker * j->room);
     place p = find_place(g, &j->all, begin);
     int slots = 0; /* that hold the places before `row` */
-    for (int64_t row = begin, n; row < end; row += n, advance(g, &j->all, &p)) {
-        n = count_inner(g, &p, end - row);
+    for (int64_t row = begin, n; row < end; row += n, advance_by(g, &j->all, &p, n)) {
+        n = count_long(j, &p, end - row);
         if (n) {
             if (slots)
                 run_tile(j, &packed, &b, slots, b.step, 0);
             slots = 0;
             run_inner(j, &packed, &b, &p, n);
-            p.index[2] += n - 1;
-            p.at[2] += (n - 1) * g->stride[2];
             continue;
         }
         n = 1;
-        add_taps(j, &b, &p, slots);
+        b.at[slots] = find_result(j, &p);
+        if (slots && follows(j, &p))
+            move_taps(&b, g->stride[2] * g->c, slots);
+        else
+            find_taps(j, &b, &p, slots);
         if (++slots == TD_TILE_ROWS || row + 1 == end) {
             run_tile(j, &packed, &b, slots, b.step, 0);
             slots = 0;
