@@ -21,13 +21,14 @@ static int64_t parts_of(int64_t n, int64_t size) {
 }
 
 /* Places of the result in all images, at which the same elements of the kernel, `taps` of them, meet
- * the input. */
+ * the input, or (not `inside`) are taken all the same. Inside, they lie behind what the first does. */
 typedef struct box {
     int64_t from[TD_SPATIAL], size[TD_SPATIAL];
     int64_t rows; /* places */
     int64_t end;  /* past the last of its blocks, which are counted through all boxes */
-    const int32_t *which;
-    int64_t taps;
+    const td_byte_part *which;
+    int64_t taps, first[TD_SPATIAL];
+    bool inside;
 } box;
 
 typedef struct conv_job {
@@ -241,18 +242,33 @@ static int find_spans(const td_conv_geometry *g, int d, span *spans) {
     return n;
 }
 
+/* Does every element of the kernel from `low` to `high` meet the input at every place of a span? */
+static bool is_inside(const td_conv_geometry *g, int d, const span *s) {
+    int64_t from = s->from * g->stride[d] - g->padding[d];
+    int64_t to = from + (s->size - 1) * g->stride[d];
+    return from + s->low * g->dilation[d] >= 0 && to + (s->high - 1) * g->dilation[d] < g->in[d];
+}
+
 /* A box of one span of each dim, whose taps go to `which`. */
-static box make_box(const td_conv_geometry *g, const span *const *at, int32_t *which) {
-    box b = {.rows = g->n, .which = which};
+static box make_box(const td_conv_geometry *g, const span *const *at, td_byte_part *which) {
+    box b = {.rows = g->n, .which = which, .inside = true};
     for (int d = 0; d < TD_SPATIAL; d++) {
         b.from[d] = at[d]->from;
         b.size[d] = at[d]->size;
         b.rows *= at[d]->size;
+        b.first[d] = at[d]->low;
+        b.inside = b.inside && is_inside(g, d, at[d]);
     }
     for (int64_t z = at[0]->low; z < at[0]->high; z++)
         for (int64_t y = at[1]->low; y < at[1]->high; y++)
-            for (int64_t x = at[2]->low; x < at[2]->high; x++)
-                which[b.taps++] = (int32_t)((z * g->kernel[1] + y) * g->kernel[2] + x);
+            for (int64_t x = at[2]->low; x < at[2]->high; x++) {
+                const int64_t k = (z * g->kernel[1] + y) * g->kernel[2] + x;
+                int64_t behind = (z - b.first[0]) * g->dilation[0];
+                behind = behind * g->in[1] + (y - b.first[1]) * g->dilation[1];
+                behind = behind * g->in[2] + (x - b.first[2]) * g->dilation[2];
+                which[b.taps++] =
+                    b.inside ? (td_byte_part){k, 0, behind * g->c} : (td_byte_part){k, k, 0};
+            }
     return b;
 }
 
@@ -277,10 +293,10 @@ static td_status open_boxes(conv_job *j) {
     int counts[TD_SPATIAL] = {0};
     for (int d = 0; d < TD_SPATIAL && divides; d++)
         most *= counts[d] = find_spans(g, d, spans[d]);
-    j->boxes = td_malloc((size_t)(most + 1) * (sizeof(box) + (size_t)places * sizeof(int32_t)));
+    j->boxes = td_malloc((size_t)(most + 1) * (sizeof(box) + (size_t)places * sizeof(td_byte_part)));
     if (!j->boxes)
         return td_fail(TD_ENOMEM, "out of memory for parts of a convolution");
-    int32_t *which = (int32_t *)(void *)(j->boxes + most + 1);
+    td_byte_part *which = (td_byte_part *)(void *)(j->boxes + most + 1);
     j->all = make_box(g, (const span *[]){&all[0], &all[1], &all[2]}, which);
     for (int z = 0; z < counts[0]; z++)
         for (int y = 0; y < counts[1]; y++)
@@ -375,6 +391,29 @@ static void gather_rows(const conv_job *j, int64_t row, int64_t count, int64_t c
     }
 }
 
+/* The same where a row has one pointer: to a gathered row, or to what the first element of a box
+ * meets. */
+static void find_line_rows(const conv_job *j, const box *part, const bench *b, const place *p,
+                           int64_t slot, int64_t n) {
+    const td_conv_geometry *g = j->g;
+    const int64_t at = find_result(j, p), apart = j->plan->every[2] * g->o;
+    int64_t by = g->stride[2] * g->c;
+    const uint8_t *x = b->outside;
+    if (j->step) {
+        x = b->wide + slot * j->step;
+        by = j->step;
+    } else if (part->taps) {
+        x = find_line(j, p, part->first[0], part->first[1]) +
+            (p->at[2] + part->first[2] * g->dilation[2]) * g->c;
+    } else {
+        by = 0;
+    }
+    for (int64_t r = 0; r < n; r++) {
+        b->taps[slot + r] = x + r * by;
+        b->at[slot + r] = at + r * apart;
+    }
+}
+
 /* The rows of a block, from `row` of a box on, for one group: gathered, or as x lies, which is the
  * same for all groups. */
 static td_byte_rows open_rows(const conv_job *j, const box *part, const bench *b, int64_t row,
@@ -384,26 +423,24 @@ static td_byte_rows open_rows(const conv_job *j, const box *part, const bench *b
                          .which = part->which,
                          .apart = b->step,
                          .parts = b->step - 1,
-                         .taps_each = part->taps,
+                         .count_parts = part->taps,
                          .count = count,
                          .at = b->at};
     if (j->step) {
         gather_rows(j, row, count, group * j->channels, b->wide);
         rows.which = &td_byte_whole;
-        rows.apart = rows.parts = rows.taps_each = 1;
+        rows.parts = rows.count_parts = 1;
     }
+    if (j->step || part->inside)
+        rows.apart = 1;
     for (int64_t k = 0, n; k < count; k += n, advance_by(j->g, part, &p, n)) {
         n = at_most(count - k, part->from[2] + part->size[2] - p.index[2]);
-        if (!j->step) {
+        if (j->step || part->inside) {
+            find_line_rows(j, part, b, &p, k, n);
+        } else {
             int64_t inner = count_inner(j->g, &p, n);
             n = inner ? inner : 1;
             find_line_taps(j, b, &p, k, n);
-            continue;
-        }
-        const int64_t at = find_result(j, &p);
-        for (int64_t r = k; r < k + n; r++) {
-            b->taps[r] = b->wide + r * j->step;
-            b->at[r] = at + (r - k) * j->plan->every[2] * j->g->o;
         }
     }
     return rows;

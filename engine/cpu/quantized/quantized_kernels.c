@@ -83,11 +83,11 @@ static inline int32_t load_four(const uint8_t *x) {
             _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =                \
                 _mm512_setzero_si512();                                                            \
         for (int64_t i = 0; i < t->count; i++) {                                                   \
-            const int64_t tap = t->which[i];                                                       \
-            const int8_t *w = t->weights + tap * t->each * PANEL_GROUP;                            \
+            const td_byte_part *part = t->which + i;                                               \
+            const int8_t *w = t->weights + part->part * t->each * PANEL_GROUP;                     \
             const uint8_t *x[ROWS];                                                                \
             _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) x[r] =                        \
-                t->taps[r * t->apart + tap] + t->from;                                             \
+                td_byte_tile_part(t, r, part);                                                     \
             for (int64_t k = 0; k < t->each; k++, w += PANEL_GROUP) {                              \
                 __m512i b[PANELS];                                                                 \
                 _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) b[p] =                  \
@@ -141,7 +141,7 @@ static void tile_by_fours(const td_byte_tile *t) {
         int64_t k = 0;                                                                             \
         _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                                 \
             low[r] = high[r] = _mm256_setzero_si256();                                             \
-            rows[r] = t->taps[r * t->apart] + t->from;                                             \
+            rows[r] = td_byte_tile_part(t, r, t->which);                                           \
         }                                                                                          \
         for (; k < safe; k++, w += PANEL_GROUP) {                                                  \
             const int64_t at = (int64_t)order[k] * FOUR;                                           \
@@ -203,11 +203,11 @@ static void tile(const td_byte_tile *t) {
     const int64_t width = (int64_t)t->panels * COLUMNS;
     memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * width));
     for (int64_t i = 0; i < t->count * t->each * t->panels; i++) {
-        const int64_t part = t->which[i / t->each % t->count], k = i % t->each;
-        const int64_t p = i / t->each / t->count;
-        const int8_t *w = t->weights + (p * t->groups + part * t->each + k) * PANEL_GROUP;
+        const td_byte_part *part = &t->which[i / t->each % t->count];
+        const int64_t p = i / t->each / t->count, k = i % t->each;
+        const int8_t *w = t->weights + (p * t->groups + part->part * t->each + k) * PANEL_GROUP;
         for (int r = 0; r < t->rows; r++) {
-            const uint8_t *x = t->taps[r * t->apart + part] + t->from + k * FOUR;
+            const uint8_t *x = td_byte_tile_part(t, r, part) + k * FOUR;
             int32_t *sums = t->sums + r * width + p * COLUMNS;
             for (int c = 0; c < COLUMNS; c++)
                 sums[c] += x[0] * w[c * FOUR] + x[1] * w[c * FOUR + 1] + x[2] * w[c * FOUR + 2] +

@@ -15,16 +15,21 @@ typedef struct td_quantize_line {
 } td_quantize_line;
 typedef void (*td_quantize_fn)(const td_quantize_line *line);
 
+/* A part of the depth, of which there are several equal ones, and where a row has it: `offset` bytes
+ * behind its pointer `tap`. */
+typedef struct td_byte_part {
+    int64_t part, tap, offset;
+} td_byte_part;
+
 /* The sums of `rows` rows of bytes with `panels` panels of packed weights that lie one behind the
  * other: sums[r * 16 * panels + column]. The depth is in equal parts of `each` groups of four bytes,
- * and the parts `which`, `count` of them, are multiplied: a row has pointers to them, `apart` from
- * those of the row before, and what counts lies `from` bytes behind these. What stands behind the
- * depth meets weights of 0. `order` and `safe` are those of the panels
- * (ops/plan/quantized_pack.h); where `tile` of a set is ordered, and where sums saturate, the depth
- * is one part. */
+ * and those in `which`, `count` of them, are multiplied: a row's pointers stand `apart` from those
+ * of the row before, and what counts lies `from` bytes behind them. What stands behind the depth
+ * meets weights of 0. `order` and `safe` are those of the panels (ops/plan/quantized_pack.h); where
+ * `tile` of a set is ordered, and where sums saturate, the depth is one part. */
 typedef struct td_byte_tile {
     const uint8_t *const *taps;
-    const int32_t *which;
+    const td_byte_part *which;
     int64_t apart, count, from, each;
     int rows, panels; /* at most a tile's */
     const int8_t *weights;
@@ -33,6 +38,11 @@ typedef struct td_byte_tile {
     int64_t groups; /* of four along the depth: those of all parts */
     int32_t *sums;
 } td_byte_tile;
+/* A part of a row of a tile. */
+static inline const uint8_t *td_byte_tile_part(const td_byte_tile *t, int row,
+                                               const td_byte_part *part) {
+    return t->taps[row * t->apart + part->tap] + (t->from + part->offset);
+}
 typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
 
 /* Rows of sums, `width` apart, of n channels from `from` on, a multiple of 16: those of the pairs

@@ -90,7 +90,7 @@ static void multiply_saturating(const td_byte_tile *t) {
     for (int64_t g = 0; g < t->groups * t->panels; g++) {
         const int8_t *w = t->weights + g * TD_QPACK_COLUMNS * TD_QPACK_FOUR;
         for (int r = 0; r < t->rows; r++) {
-            const uint8_t *x = t->taps[r * t->apart] + t->from + t->order[g] * TD_QPACK_FOUR;
+            const uint8_t *x = td_byte_tile_part(t, r, t->which) + t->order[g] * TD_QPACK_FOUR;
             int32_t *sums = t->sums + r * width + g / t->groups * TD_QPACK_COLUMNS;
             for (int64_t c = 0; c < TD_QPACK_COLUMNS; c++) {
                 const int8_t *b = w + c * TD_QPACK_FOUR;
@@ -109,7 +109,7 @@ static td_byte_tile_fn find_tile(const td_qpack *head) {
     return k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile;
 }
 
-const int32_t td_byte_whole = 0;
+const td_byte_part td_byte_whole = {0, 0, 0};
 
 bool td_byte_pack_is_whole(const td_qpack *head) {
     return head->ordered || head->saturates;
@@ -119,8 +119,7 @@ bool td_byte_pack_is_whole(const td_qpack *head) {
 static int32_t sum_row(const td_byte_tile *t, int row, int64_t part) {
     uint32_t sum = 0;
     for (int64_t k = 0; k < t->count; k++)
-        sum += (uint32_t)td_cpu->quantized->sum_bytes(
-            t->taps[row * t->apart + t->which[k]] + t->from, part);
+        sum += (uint32_t)td_cpu->quantized->sum_bytes(td_byte_tile_part(t, row, &t->which[k]), part);
     return (int32_t)sum;
 }
 
@@ -135,7 +134,7 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
     td_byte_tile t = {.taps = rows->taps + row * rows->apart,
                       .which = rows->which,
                       .apart = rows->apart,
-                      .count = rows->taps_each,
+                      .count = rows->count_parts,
                       .from = rows->from,
                       .each = groups / rows->parts,
                       .rows = (int)at_most(rows->count - row, TD_TILE_ROWS),
@@ -191,7 +190,7 @@ static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
                              .which = &td_byte_whole,
                              .apart = 1,
                              .parts = 1,
-                             .taps_each = 1,
+                             .count_parts = 1,
                              .count = count,
                              .out = j->out,
                              .at = at};

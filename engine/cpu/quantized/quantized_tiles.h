@@ -4,6 +4,7 @@
 #define TD_CPU_QUANTIZED_QUANTIZED_TILES_H
 
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/quantized/quantized_kernels.h"
 #include "engine/ops/plan/quantized_pack.h"
 
 /* What is the same for all rows of a product with the packs of a tensor. */
@@ -16,21 +17,21 @@ typedef struct td_byte_product {
 } td_byte_product;
 
 /* Rows of bytes, and where the rows of the result go. The depth is in `parts` equal parts, of which
- * those in `which`, `taps_each` of them, are multiplied, as all others are 0. A row has a pointer to
- * each part, `apart` from those of the row before, and what counts lies `from` bytes behind it.
- * Where there are several parts, each has a multiple of four bytes; one part is filled up to such a
+ * those in `which`, `count_parts` of them, are multiplied, as all others are 0. A row's pointers
+ * stand `apart` from those of the row before, and what counts lies `from` bytes behind them. Where
+ * there are several parts, each has a multiple of four bytes; one part is filled up to such a
  * multiple. */
 typedef struct td_byte_rows {
     const uint8_t *const *taps;
-    const int32_t *which;
-    int64_t apart, parts, taps_each, from, count;
+    const td_byte_part *which;
+    int64_t apart, parts, count_parts, from, count;
     char *out;
     const uint8_t *residual; /* as out lies; NULL: none */
     const int64_t *at;       /* where each row begins in out and residual, in bytes */
 } td_byte_rows;
 
-/* For rows of one part: it is that part that counts. */
-extern const int32_t td_byte_whole;
+/* The whole depth, where a row has one pointer to it. */
+extern const td_byte_part td_byte_whole;
 
 /* Is the depth of rows that these weights multiply to be one part? */
 bool td_byte_pack_is_whole(const td_qpack *head);
