@@ -284,7 +284,8 @@ DEFINE_RESCALE(rescale_i8, int8_t)
 #if defined(TD_ISA_avx512)
 /* A panel of a tile in registers: what its columns have in common is read once. */
 static inline __attribute__((always_inline)) void
-rescale_panel(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
+rescale_panel(const td_rescale_tile *tile, int64_t from, const __mmask16 some) {
+    const td_rescale_tile copy = *tile, *const t = &copy; /* which no store of bytes changes */
     const __m512i offsets = _mm512_maskz_loadu_epi32(some, t->offsets + from);
     const __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
     const __m512 factors = _mm512_maskz_loadu_ps(some, t->factors + from);
