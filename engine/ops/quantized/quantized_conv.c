@@ -186,10 +186,19 @@ done:
 /* Along a dim, places of the result that are a stride apart meet the same elements of the kernel:
  * those whose distance, k * dilation, leaves the remainder (place + padding) % stride. The result's
  * places of such a phase are a convolution of x with these elements in the other order. Weights are
- * packed by remainder, row-major where there are several dims; where no element leaves one, with one
- * element that is the weight's zero point. */
+ * packed by remainder, row-major where there are several dims; where no element leaves one, with
+ * one element that is the weight's zero point. */
 
-enum { PACKS = 1, TURNED_BIAS, FROM_SCALE, FROM_POINT, TO_SCALE, TO_POINT, TURNED_RELU, TURNED_KERNEL };
+enum {
+    PACKS = 1,
+    TURNED_BIAS,
+    FROM_SCALE,
+    FROM_POINT,
+    TO_SCALE,
+    TO_POINT,
+    TURNED_RELU,
+    TURNED_KERNEL
+};
 enum { TURNED_STRIDE = TURNED_KERNEL + 1, TURNED_PADDING, EXTRA, TURNED_DILATION };
 
 /* The numbers of a transposed convolution by dim, those that are not there 1 or 0. */
@@ -307,8 +316,7 @@ static td_status check_packs(const td_value *a, const turned *t, const td_qpack 
         int64_t count = td_qpack_count(packs.tensors[k]);
         int64_t takes = head->depthwise ? channels : head->depth / places * count;
         if (head->depth % places || takes != channels || head->columns != (*first)->columns ||
-            head->depthwise != (*first)->depthwise ||
-            count != td_qpack_count(packs.tensors[0]) ||
+            head->depthwise != (*first)->depthwise || count != td_qpack_count(packs.tensors[0]) ||
             (head->depthwise && (head->depth != places || head->columns % channels)))
             return td_fail(TD_ESHAPE,
                            "packed weights of %lld by %lld don't take %lld channels and %lld "
@@ -401,7 +409,8 @@ static td_status run_quantized_conv_transpose(td_call *call) {
                     a[SPREAD_SIZES + 3], a[SPREAD_SIZES + 4]));
     if (!batched)
         TD_STEP(&made, squeeze, TD_T(made), TD_INTS(1, (int64_t[]){0}));
-    status = td_quantized_new(made, td_arg_double(a[SPREAD_SCALE]), a[SPREAD_POINT].i, &call->out[0]);
+    status =
+        td_quantized_new(made, td_arg_double(a[SPREAD_SCALE]), a[SPREAD_POINT].i, &call->out[0]);
 done:
     td_release(images);
     td_release(addends);
