@@ -252,9 +252,11 @@ static bool is_inside(const td_conv_geometry *g, int d, const span *s) {
     return from + s->low * g->dilation[d] >= 0 && to + (s->high - 1) * g->dilation[d] < g->in[d];
 }
 
-/* A box of one span of each dim, whose taps go to `which`. */
+/* A box of one span of each dim, whose taps go to `which`. One without taps has an entry all the
+ * same: a loop for which the depth is one part multiplies zeros by it. */
 static box make_box(const td_conv_geometry *g, const span *const *at, td_byte_part *which) {
     box b = {.rows = g->n, .which = which, .inside = true};
+    which[0] = td_byte_whole;
     for (int d = 0; d < TD_SPATIAL; d++) {
         b.from[d] = at[d]->from;
         b.size[d] = at[d]->size;
