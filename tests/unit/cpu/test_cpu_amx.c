@@ -39,31 +39,48 @@ static const td_amx_kernels by_played = {usable, amx_configure, checked_tile, am
 
 /* ---- byte tiles ---- */
 
+/* Parts of the depth, of which the one in the middle is not multiplied. */
+enum { PARTS = 3 };
+static const td_byte_part outer[] = {{0, 0, 0}, {2, 2, 0}};
+
 static int32_t sum_of(const td_byte_tile *t, int row, int column) {
-    const int8_t *w = t->weights + column / COLUMNS * t->groups * PANEL_GROUP;
     int32_t sum = 0;
-    for (int64_t k = 0; k < t->groups * FOUR; k++)
-        sum += t->x[row * t->step + k] *
-               w[k / FOUR * PANEL_GROUP + column % COLUMNS * FOUR + k % FOUR];
+    for (int64_t i = 0; i < t->count; i++) {
+        const uint8_t *x = td_byte_tile_part(t, row, &t->which[i]);
+        const int8_t *w =
+            t->weights +
+            (column / COLUMNS * t->groups + t->which[i].part * t->each) * PANEL_GROUP;
+        for (int64_t k = 0; k < t->each * FOUR; k++)
+            sum += x[k] * w[k / FOUR * PANEL_GROUP + column % COLUMNS * FOUR + k % FOUR];
+    }
     return sum;
 }
 
-/* The memory of x and the weights ends with their last byte, so that tools see what is read behind
- * them; a row of sums stands behind the last. */
-static void check_tile(const td_amx_kernels *amx, int rows, int panels, int64_t groups,
-                       int64_t step) {
-    const int64_t width = (int64_t)panels * COLUMNS;
-    const size_t x_bytes = (size_t)((rows - 1) * step + groups * FOUR);
+/* Rows lie `step` bytes apart, or in pairs that have changed places. The memory of x and the
+ * weights ends with their last byte, so that tools see what is read behind them; a row of sums
+ * stands behind the last. */
+static void check_tile(const td_amx_kernels *amx, int rows, int panels, int64_t each, int parts,
+                       int64_t step, bool swapped) {
+    const int64_t width = (int64_t)panels * COLUMNS, groups = parts * each;
+    const size_t x_bytes = (size_t)((rows * parts - 1) * step + each * FOUR);
     const size_t w_bytes = (size_t)(panels * groups * PANEL_GROUP);
     uint8_t *x = malloc(x_bytes);
     int8_t *w = aligned_alloc(64, w_bytes);
     int32_t *sums = malloc(sizeof *sums * (size_t)((rows + 1) * width));
+    const uint8_t *taps[TD_AMX_TILE_ROWS * PARTS];
     int64_t wrong = 0;
     fill(x, (int64_t)x_bytes, (const uint8_t[]){0, 255});
     fill(w, (int64_t)w_bytes, (const uint8_t[]){0x80, 0x7f});
     memset(sums, 77, sizeof *sums * (size_t)((rows + 1) * width));
-    td_byte_tile t = {.x = x,
-                      .step = step,
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < parts; k++)
+            taps[r * parts + k] =
+                x + (k * rows + (swapped && (r ^ 1) < rows ? r ^ 1 : r)) * step;
+    td_byte_tile t = {.taps = taps,
+                      .which = outer,
+                      .apart = parts,
+                      .count = parts == 1 ? 1 : 2,
+                      .each = each,
                       .rows = rows,
                       .panels = panels,
                       .weights = w,
@@ -79,7 +96,8 @@ static void check_tile(const td_amx_kernels *amx, int rows, int panels, int64_t 
     for (int c = 0; c < width; c++)
         wrong += sums[rows * width + c] != 0x4d4d4d4d;
     if (!CHECK_INT(wrong, 0))
-        fprintf(stderr, "%d rows, %d panels, %lld groups\n", rows, panels, (long long)groups);
+        fprintf(stderr, "%d rows, %d panels, %d parts of %lld groups%s\n", rows, panels, parts,
+                (long long)each, swapped ? ", swapped" : "");
     free(x);
     free(w);
     free(sums);
@@ -90,7 +108,9 @@ static void check_tiles(const td_amx_kernels *amx) {
     for (int rows = 1; rows <= TD_AMX_TILE_ROWS; rows++)
         for (int panels = 1; panels <= TD_TILE_PANELS; panels++)
             for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
-                check_tile(amx, rows, panels, groups[g], groups[g] * FOUR + (rows % 3) * 7);
+                for (int way = 0; way < 4; way++)
+                    check_tile(amx, rows, panels, groups[g], way % 2 ? PARTS : 1,
+                               groups[g] * FOUR + (rows % 3) * 7, way / 2);
 }
 
 TEST(byte_tiles_have_the_sums_of_a_plain_loop) {
@@ -264,7 +284,9 @@ TEST(convolutions_by_tiles_have_the_same_bits) {
     for (int threads = 1; threads <= 3; threads += 2) {
         CHECK_INT(td_set_num_threads(threads), TD_OK);
         check_conv(64, 40, 1, 1, 1, 0); /* rows as they lie */
-        check_conv(9, 40, 1, 3, 1, 1);
+        check_conv(9, 40, 1, 3, 1, 1);  /* rows that are copied */
+        check_conv(64, 40, 1, 3, 1, 1); /* a part for each element of the kernel */
+        check_conv(68, 40, 1, 3, 2, 1);
         check_conv(64, 80, 2, 3, 2, 0);
         check_conv(3, 64, 1, 7, 2, 3);
     }
@@ -282,7 +304,7 @@ TEST(the_processors_own_tiles_have_the_sums_of_a_plain_loop) {
     check_tiles(amx);
     pid_t child = fork(); /* which needs not ask again */
     if (child == 0) {
-        check_tile(amx, 32, 4, 64, 256);
+        check_tile(amx, 32, 4, 64, 1, 256, false);
         _exit(atomic_load(&check_failures) != 0);
     }
     int status = 1;
