@@ -79,19 +79,24 @@ static inline int32_t load_four(const uint8_t *x) {
         const td_byte_tile *t) {                                                                   \
         __m512i sums[ROWS][PANELS];                                                                \
         const int64_t apart = t->groups * PANEL_GROUP;                                             \
-        const int8_t *w = t->weights;                                                              \
-        const uint8_t *x = t->x;                                                                   \
         _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++)                                   \
             _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =                \
                 _mm512_setzero_si512();                                                            \
-        for (int64_t k = 0; k < t->groups; k++, w += PANEL_GROUP, x += FOUR) {                     \
-            __m512i b[PANELS];                                                                     \
-            _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) b[p] =                      \
-                _mm512_load_si512(w + p * apart);                                                  \
-            _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) {                             \
-                __m512i a = _mm512_set1_epi32(load_four(x + r * t->step));                         \
-                _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =            \
-                    _mm512_dpbusd_epi32(sums[r][p], a, b[p]);                                      \
+        for (int64_t i = 0; i < t->count; i++) {                                                   \
+            const td_byte_part *part = t->which + i;                                               \
+            const int8_t *w = t->weights + part->part * t->each * PANEL_GROUP;                     \
+            const uint8_t *x[ROWS];                                                                \
+            _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) x[r] =                        \
+                td_byte_tile_part(t, r, part);                                                     \
+            for (int64_t k = 0; k < t->each; k++, w += PANEL_GROUP) {                              \
+                __m512i b[PANELS];                                                                 \
+                _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) b[p] =                  \
+                    _mm512_load_si512(w + p * apart);                                              \
+                _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) {                         \
+                    __m512i a = _mm512_set1_epi32(load_four(x[r] + k * FOUR));                     \
+                    _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =        \
+                        _mm512_dpbusd_epi32(sums[r][p], a, b[p]);                                  \
+                }                                                                                  \
             }                                                                                      \
         }                                                                                          \
         _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++)                                   \
@@ -132,15 +137,18 @@ static void tile_by_fours(const td_byte_tile *t) {
         const __m256i ones = _mm256_set1_epi16(1);                                                 \
         const int64_t width = (int64_t)t->panels * COLUMNS;                                        \
         __m256i low[ROWS], high[ROWS];                                                             \
+        const uint8_t *rows[ROWS];                                                                 \
         int64_t k = 0;                                                                             \
-        _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) low[r] = high[r] =                \
-            _mm256_setzero_si256();                                                                \
+        _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                                 \
+            low[r] = high[r] = _mm256_setzero_si256();                                             \
+            rows[r] = td_byte_tile_part(t, r, t->which);                                           \
+        }                                                                                          \
         for (; k < safe; k++, w += PANEL_GROUP) {                                                  \
-            const uint8_t *x = t->x + (int64_t)order[k] * FOUR;                                    \
+            const int64_t at = (int64_t)order[k] * FOUR;                                           \
             __m256i b0 = _mm256_load_si256((const void *)w);                                       \
             __m256i b1 = _mm256_load_si256((const void *)(w + PANEL_GROUP / 2));                   \
             _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                             \
-                __m256i a = _mm256_set1_epi32(load_four(x + r * t->step));                         \
+                __m256i a = _mm256_set1_epi32(load_four(rows[r] + at));                            \
                 low[r] = _mm256_add_epi32(low[r],                                                  \
                                           _mm256_madd_epi16(_mm256_maddubs_epi16(a, b0), ones));   \
                 high[r] = _mm256_add_epi32(high[r],                                                \
@@ -148,7 +156,7 @@ static void tile_by_fours(const td_byte_tile *t) {
             }                                                                                      \
         }                                                                                          \
         for (; k < t->groups; k++, w += PANEL_GROUP) {                                             \
-            const uint8_t *x = t->x + (int64_t)order[k] * FOUR;                                    \
+            const int64_t at = (int64_t)order[k] * FOUR;                                           \
             const __m256i odd = _mm256_set1_epi16((short)0xff00);                                  \
             __m256i b0 = _mm256_load_si256((const void *)w);                                       \
             __m256i b1 = _mm256_load_si256((const void *)(w + PANEL_GROUP / 2));                   \
@@ -156,7 +164,7 @@ static void tile_by_fours(const td_byte_tile *t) {
             __m256i b0_even = _mm256_srai_epi16(_mm256_slli_epi16(b0, 8), 8);                      \
             __m256i b1_even = _mm256_srai_epi16(_mm256_slli_epi16(b1, 8), 8);                      \
             _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++) {                             \
-                __m256i a = _mm256_set1_epi32(load_four(x + r * t->step));                         \
+                __m256i a = _mm256_set1_epi32(load_four(rows[r] + at));                            \
                 __m256i a_odd = _mm256_srli_epi16(a, 8), a_even = _mm256_andnot_si256(odd, a);     \
                 low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(a_even, b0_even));             \
                 low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(a_odd, b0_odd));               \
@@ -182,7 +190,7 @@ static void tile(const td_byte_tile *t) {
     enum { MOST = sizeof fns / sizeof *fns };
     for (int row = 0; row < t->rows; row += MOST) {
         td_byte_tile part = *t;
-        part.x += row * t->step;
+        part.taps += row * t->apart;
         int rows = t->rows - row < MOST ? t->rows - row : MOST;
         for (int p = 0; p < t->panels; p++)
             fns[rows - 1](&part, t->weights + p * t->groups * PANEL_GROUP, t->order + p * t->groups,
@@ -194,17 +202,18 @@ enum { ORDERED = 1 };
 static void tile(const td_byte_tile *t) {
     const int64_t width = (int64_t)t->panels * COLUMNS;
     memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * width));
-    for (int p = 0; p < t->panels; p++)
-        for (int64_t k = 0; k < t->groups; k++) {
-            const int8_t *w = t->weights + (p * t->groups + k) * PANEL_GROUP;
-            for (int r = 0; r < t->rows; r++) {
-                const uint8_t *x = t->x + r * t->step + k * FOUR;
-                int32_t *sums = t->sums + r * width + p * COLUMNS;
-                for (int c = 0; c < COLUMNS; c++, w += FOUR)
-                    sums[c] += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
-                w -= PANEL_GROUP;
-            }
+    for (int64_t i = 0; i < t->count * t->each * t->panels; i++) {
+        const td_byte_part *part = &t->which[i / t->each % t->count];
+        const int64_t p = i / t->each / t->count, k = i % t->each;
+        const int8_t *w = t->weights + (p * t->groups + part->part * t->each + k) * PANEL_GROUP;
+        for (int r = 0; r < t->rows; r++) {
+            const uint8_t *x = td_byte_tile_part(t, r, part) + k * FOUR;
+            int32_t *sums = t->sums + r * width + p * COLUMNS;
+            for (int c = 0; c < COLUMNS; c++)
+                sums[c] += x[0] * w[c * FOUR] + x[1] * w[c * FOUR + 1] + x[2] * w[c * FOUR + 2] +
+                           x[3] * w[c * FOUR + 3];
         }
+    }
 }
 enum { ORDERED = 0 };
 #endif
@@ -233,7 +242,7 @@ static void rescale_f32(const td_rescale_tile *t) {
     const float *restrict factors = t->factors, *restrict addends = t->addends;
     const int64_t n = t->n;
     for (int r = 0; r < t->rows; r++) {
-        float sums[MOST_COLUMNS], *restrict out = (float *)(void *)(t->out + r * t->out_step);
+        float sums[MOST_COLUMNS], *restrict out = (float *)(void *)(t->out + t->at[r]);
         centre(t, r, sums);
         for (int64_t i = 0; i < n; i++)
             out[i] = sums[i] * factors[i] + addends[i];
@@ -244,7 +253,7 @@ static void rescale_f32(const td_rescale_tile *t) {
 }
 
 static inline void add_residual(const td_rescale_tile *t, int row, float *restrict sums) {
-    const uint8_t *restrict residual = t->residual + row * t->out_step;
+    const uint8_t *restrict residual = t->residual + t->at[row];
     const int32_t zero_point = t->residual_zero_point;
     const float factor = t->residual_factor;
     const int64_t n = t->n;
@@ -260,7 +269,7 @@ static inline void add_residual(const td_rescale_tile *t, int row, float *restri
         const int64_t n = t->n;                                                                    \
         for (int r = 0; r < t->rows; r++) {                                                        \
             float sums[MOST_COLUMNS];                                                              \
-            T *restrict out = (T *)(t->out + r * t->out_step);                                     \
+            T *restrict out = (T *)(t->out + t->at[r]);                                            \
             centre(t, r, sums);                                                                    \
             for (int64_t i = 0; i < n; i++)                                                        \
                 sums[i] = (sums[i] + addends[i]) * factors[i];                                     \
@@ -275,7 +284,8 @@ DEFINE_RESCALE(rescale_i8, int8_t)
 #if defined(TD_ISA_avx512)
 /* A panel of a tile in registers: what its columns have in common is read once. */
 static inline __attribute__((always_inline)) void
-rescale_panel(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
+rescale_panel(const td_rescale_tile *tile, int64_t from, const __mmask16 some) {
+    const td_rescale_tile copy = *tile, *const t = &copy; /* which no store of bytes changes */
     const __m512i offsets = _mm512_maskz_loadu_epi32(some, t->offsets + from);
     const __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
     const __m512 factors = _mm512_maskz_loadu_ps(some, t->factors + from);
@@ -291,7 +301,7 @@ rescale_panel(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
                                     _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[r])));
         __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), addends), factors);
         if (t->residual) {
-            __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + r * t->out_step + from);
+            __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + t->at[r] + from);
             __m512i whole = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes),
                                              _mm512_set1_epi32(t->residual_zero_point));
             v = _mm512_add_ps(
@@ -300,7 +310,7 @@ rescale_panel(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
         v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* max gives low for NaN */
         __m512i whole = _mm512_add_epi32(_mm512_cvtps_epi32(v), zero);
         __m128i narrow = _mm512_cvtepi32_epi8(whole);
-        char *out = t->out + r * t->out_step + from;
+        char *out = t->out + t->at[r] + from;
         if (some == 0xffff) /* masked stores of bytes take many steps on some processors */
             _mm_storeu_si128((void *)out, narrow);
         else

@@ -15,20 +15,34 @@ typedef struct td_quantize_line {
 } td_quantize_line;
 typedef void (*td_quantize_fn)(const td_quantize_line *line);
 
-/* The sums of `rows` rows of bytes (`depth` each, rounded up to a multiple of four, `step` bytes
- * apart; what stands behind the depth meets weights of 0) with `panels` panels of packed weights
- * that lie one behind the other: sums[r * 16 * panels + column]. `order` and `safe` are those of
- * the panels (ops/plan/quantized_pack.h). */
+/* A part of the depth, of which there are several equal ones, and where a row has it: `offset` bytes
+ * behind its pointer `tap`. */
+typedef struct td_byte_part {
+    int64_t part, tap, offset;
+} td_byte_part;
+
+/* The sums of `rows` rows of bytes with `panels` panels of packed weights that lie one behind the
+ * other: sums[r * 16 * panels + column]. The depth is in equal parts of `each` groups of four bytes,
+ * and those in `which`, `count` of them, are multiplied: a row's pointers stand `apart` from those
+ * of the row before, and what counts lies `from` bytes behind them. What stands behind the depth
+ * meets weights of 0. `order` and `safe` are those of the panels (ops/plan/quantized_pack.h); where
+ * `tile` of a set is ordered, and where sums saturate, the depth is one part. */
 typedef struct td_byte_tile {
-    const uint8_t *x;
-    int64_t step;
-    int rows, panels; /* at most tile_rows and tile_panels */
+    const uint8_t *const *taps;
+    const td_byte_part *which;
+    int64_t apart, count, from, each;
+    int rows, panels; /* at most a tile's */
     const int8_t *weights;
     const uint16_t *order;
     const int32_t *safe;
-    int64_t groups; /* of four along the depth */
+    int64_t groups; /* of four along the depth: those of all parts */
     int32_t *sums;
 } td_byte_tile;
+/* A part of a row of a tile. */
+static inline const uint8_t *td_byte_tile_part(const td_byte_tile *t, int row,
+                                               const td_byte_part *part) {
+    return t->taps[row * t->apart + part->tap] + (t->from + part->offset);
+}
 typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
 
 /* Rows of sums, `width` apart, of n channels from `from` on, a multiple of 16: those of the pairs
@@ -71,7 +85,7 @@ typedef struct td_rescale_tile {
     const float *factors, *addends; /* by column */
     char *out;
     const uint8_t *residual; /* of integers alone; NULL: none */
-    int64_t out_step;        /* bytes from row to row of out and residual */
+    const int64_t *at;       /* where each row begins in out and residual, in bytes */
     int32_t out_zero_point, low, high, residual_zero_point;
     float residual_factor;
     bool relu;

@@ -54,7 +54,7 @@ void td_byte_sums_deliver(const td_byte_product *product, const td_qpack_parts *
                           int64_t column, int64_t n, const int32_t *sums, int64_t width,
                           const int32_t *row_sums) {
     const td_requantization *to = product->to;
-    int64_t at = row * rows->out_step + column * (int64_t)td_dtype_size(product->dtype);
+    int64_t at = column * (int64_t)td_dtype_size(product->dtype);
     td_cpu->quantized->rescale[product->dtype](
         &(td_rescale_tile){.sums = sums,
                            .row_sums = row_sums,
@@ -67,7 +67,7 @@ void td_byte_sums_deliver(const td_byte_product *product, const td_qpack_parts *
                            .addends = product->addends + first + column,
                            .out = rows->out + at,
                            .residual = rows->residual ? rows->residual + at : NULL,
-                           .out_step = rows->out_step,
+                           .at = rows->at + row,
                            .out_zero_point = to->out_zero_point,
                            .low = to->low,
                            .high = to->high,
@@ -90,7 +90,7 @@ static void multiply_saturating(const td_byte_tile *t) {
     for (int64_t g = 0; g < t->groups * t->panels; g++) {
         const int8_t *w = t->weights + g * TD_QPACK_COLUMNS * TD_QPACK_FOUR;
         for (int r = 0; r < t->rows; r++) {
-            const uint8_t *x = t->x + r * t->step + t->order[g] * TD_QPACK_FOUR;
+            const uint8_t *x = td_byte_tile_part(t, r, t->which) + t->order[g] * TD_QPACK_FOUR;
             int32_t *sums = t->sums + r * width + g / t->groups * TD_QPACK_COLUMNS;
             for (int64_t c = 0; c < TD_QPACK_COLUMNS; c++) {
                 const int8_t *b = w + c * TD_QPACK_FOUR;
@@ -109,17 +109,34 @@ static td_byte_tile_fn find_tile(const td_qpack *head) {
     return k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile;
 }
 
+const td_byte_part td_byte_whole = {0, 0, 0};
+
+bool td_byte_pack_is_whole(const td_qpack *head) {
+    return head->ordered || head->saturates;
+}
+
+/* The sum of the bytes of a row of a tile, `part` of them in each part. */
+static int32_t sum_row(const td_byte_tile *t, int row, int64_t part) {
+    uint32_t sum = 0;
+    for (int64_t k = 0; k < t->count; k++)
+        sum += (uint32_t)td_cpu->quantized->sum_bytes(td_byte_tile_part(t, row, &t->which[k]), part);
+    return (int32_t)sum;
+}
+
 /* A tile of so many rows from `row` on, and panels from `panel` on. */
 static void multiply_tile(const td_byte_product *product, const td_qpack_parts *packed,
                           const td_byte_rows *rows, int64_t row, int64_t first, int64_t panel,
                           int panels) {
-    const td_quantized_kernels *k = td_cpu->quantized;
     const td_qpack *head = packed->head;
     int32_t sums[TD_TILE_ROWS * TD_TILE_PANELS * TD_QPACK_COLUMNS], row_sums[TD_TILE_ROWS];
     int64_t groups = head->groups, column = panel * TD_QPACK_COLUMNS;
     int64_t width = (int64_t)panels * TD_QPACK_COLUMNS;
-    td_byte_tile t = {.x = rows->x + row * rows->step,
-                      .step = rows->step,
+    td_byte_tile t = {.taps = rows->taps + row * rows->apart,
+                      .which = rows->which,
+                      .apart = rows->apart,
+                      .count = rows->count_parts,
+                      .from = rows->from,
+                      .each = groups / rows->parts,
                       .rows = (int)at_most(rows->count - row, TD_TILE_ROWS),
                       .panels = panels,
                       .weights =
@@ -130,7 +147,7 @@ static void multiply_tile(const td_byte_product *product, const td_qpack_parts *
                       .sums = sums};
     find_tile(head)(&t);
     for (int r = 0; r < t.rows && !head->centred; r++)
-        row_sums[r] = k->sum_bytes(t.x + r * t.step, head->depth);
+        row_sums[r] = sum_row(&t, r, head->depth / rows->parts);
     td_byte_sums_deliver(product, packed, rows, first, row, t.rows, column,
                          at_most(head->columns - column, width), sums, width,
                          head->centred ? NULL : row_sums);
@@ -151,19 +168,32 @@ void td_byte_rows_multiply(const td_byte_product *product, const td_qpack_parts 
 typedef struct linear_job {
     td_byte_product product;
     td_qpack_parts packed;
-    td_byte_rows rows; /* all of them */
-    int64_t down;      /* tiles on top of one another */
+    const uint8_t *x;
+    int64_t step, rows;
+    char *out;
+    int64_t out_step; /* bytes */
+    int64_t down;     /* tiles on top of one another */
 } linear_job;
 
 static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
     const linear_job *j = ctx;
     (void)worker;
     for (int64_t item = begin; item < end; item++) {
-        int64_t row = item % j->down * TD_TILE_ROWS;
-        td_byte_rows rows = j->rows;
-        rows.x += row * rows.step;
-        rows.out += row * rows.out_step;
-        rows.count = at_most(rows.count - row, TD_TILE_ROWS);
+        const uint8_t *taps[TD_TILE_ROWS];
+        int64_t at[TD_TILE_ROWS];
+        int64_t row = item % j->down * TD_TILE_ROWS, count = at_most(j->rows - row, TD_TILE_ROWS);
+        for (int64_t r = 0; r < count; r++) {
+            taps[r] = j->x + (row + r) * j->step;
+            at[r] = (row + r) * j->out_step;
+        }
+        td_byte_rows rows = {.taps = taps,
+                             .which = &td_byte_whole,
+                             .apart = 1,
+                             .parts = 1,
+                             .count_parts = 1,
+                             .count = count,
+                             .out = j->out,
+                             .at = at};
         td_byte_rows_multiply(&j->product, &j->packed, &rows, 0, item / j->down * TD_TILE_PANELS,
                               TD_TILE_PANELS);
     }
@@ -185,16 +215,16 @@ td_status td_byte_packs_linear(const td_quantized_linear_plan *plan) {
     td_tensor *wide = NULL;
     td_status status = TD_OK;
     linear_job j = {.packed = td_byte_pack(plan->packed, 0),
-                    .rows = {.x = plan->x->data,
-                             .count = plan->rows,
-                             .out = plan->out->data,
-                             .out_step = plan->columns * (int64_t)td_tensor_itemsize(plan->out)},
+                    .x = plan->x->data,
+                    .rows = plan->rows,
+                    .out = plan->out->data,
+                    .out_step = plan->columns * (int64_t)td_tensor_itemsize(plan->out),
                     .down = parts_of(plan->rows, TD_TILE_ROWS)};
     const td_qpack *head = j.packed.head;
-    j.rows.step = head->groups * TD_QPACK_FOUR;
-    if (j.rows.step != plan->depth) {
-        TD_TRY(widen_rows(plan, j.rows.step, &wide));
-        j.rows.x = wide->data;
+    j.step = head->groups * TD_QPACK_FOUR;
+    if (j.step != plan->depth) {
+        TD_TRY(widen_rows(plan, j.step, &wide));
+        j.x = wide->data;
     }
     TD_TRY(td_byte_product_open(&j.product, &plan->to, (td_dtype)plan->out->dtype, plan->packed,
                                 plan->bias));

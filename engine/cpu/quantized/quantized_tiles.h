@@ -4,6 +4,7 @@
 #define TD_CPU_QUANTIZED_QUANTIZED_TILES_H
 
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/quantized/quantized_kernels.h"
 #include "engine/ops/plan/quantized_pack.h"
 
 /* What is the same for all rows of a product with the packs of a tensor. */
@@ -15,16 +16,25 @@ typedef struct td_byte_product {
     td_tensor *numbers;             /* which owns these */
 } td_byte_product;
 
-/* Rows of bytes that lie `step` bytes apart, each filled up to a multiple of four, and where the
- * rows of the result go. */
+/* Rows of bytes, and where the rows of the result go. The depth is in `parts` equal parts, of which
+ * those in `which`, `count_parts` of them, are multiplied, as all others are 0. A row's pointers
+ * stand `apart` from those of the row before, and what counts lies `from` bytes behind them. Where
+ * there are several parts, each has a multiple of four bytes; one part is filled up to such a
+ * multiple. */
 typedef struct td_byte_rows {
-    const uint8_t *x;
-    int64_t step, count;
+    const uint8_t *const *taps;
+    const td_byte_part *which;
+    int64_t apart, parts, count_parts, from, count;
     char *out;
-    int64_t out_step;        /* bytes */
     const uint8_t *residual; /* as out lies; NULL: none */
+    const int64_t *at;       /* where each row begins in out and residual, in bytes */
 } td_byte_rows;
 
+/* The whole depth, where a row has one pointer to it. */
+extern const td_byte_part td_byte_whole;
+
+/* Is the depth of rows that these weights multiply to be one part? */
+bool td_byte_pack_is_whole(const td_qpack *head);
 /* What sums are multiplied by and what is added to them, by column of all the packs; bias (float32)
  * may be NULL. The numbers are new, to be released. ENOMEM. */
 td_status td_byte_product_open(td_byte_product *product, const td_requantization *to,

@@ -681,10 +681,12 @@ typedef struct td_add_rows_plan {
  * NULL: none) before the rounding:
  *   clamp(rint((sum + bias / (x_scale * scale)) * m +
  *              (residual - its zero point) * (residual_scale / out_scale)) + zero point, low, high)
- * x, out and residual lie channels last; places around x are its zero point. */
+ * x, out and residual lie channels last; places around x are its zero point. Place i of the
+ * geometry's result is place first + i * every of out, which has `whole` places along each dim. */
 typedef struct td_quantized_conv_plan {
     TD_PLAN_HEAD(5, *out, *x, *packed, *bias, *residual);
     td_conv_geometry geometry;
+    int64_t first[TD_SPATIAL], every[TD_SPATIAL], whole[TD_SPATIAL];
     td_requantization to;
 } td_quantized_conv_plan;
 

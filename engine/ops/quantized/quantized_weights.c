@@ -1,5 +1,6 @@
 /* quantized_weights.c: weights of linear layers and convolutions, packed once for their products.
  */
+#include "engine/ops/make/copy.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/plan/quantized_pack.h"
 #include "engine/ops/quantized/quantized.h"
@@ -92,6 +93,53 @@ done:
     return status;
 }
 
+/* How many neighbouring groups of a convolution are packed as one: as many as a panel has columns
+ * for. */
+static int64_t count_joined(const td_tensor *weight, int64_t groups) {
+    int64_t depth = weight->numel / weight->sizes[0];
+    int64_t n = TD_QPACK_COLUMNS / (weight->sizes[0] / groups);
+    while (n > 1 && (groups % n || depth * n > TD_QPACK_DEPTH))
+        n--;
+    return n > 1 ? n : 1;
+}
+
+/* The integers (rows by places and channels) of `groups` groups as those of groups that have the
+ * channels of `n` of them: those of other groups meet weights that stand for 0. */
+static td_status join_groups(td_tensor **ints, const td_tensor *points, int64_t groups, int64_t n,
+                             int64_t channels) {
+    const int64_t rows = (*ints)->sizes[0], places = (*ints)->sizes[1] / channels;
+    const int64_t apart[] = {groups / n, n, rows / groups, places, channels};
+    const int64_t wide[] = {groups / n, n, rows / groups, places, n, channels};
+    const int64_t alike[] = {groups / n, n, rows / groups, 1, 1, 1};
+    const int64_t flat[] = {rows, places * n * channels};
+    td_tensor *joined = NULL, *to = NULL, *from = NULL;
+    td_status status = TD_APPLY(&joined, to, TD_T((td_tensor *)(uintptr_t)points), TD_DTYPE(TD_I8));
+    if (status)
+        return status;
+    TD_STEP(&joined, view, TD_T(joined), TD_INTS(6, alike));
+    TD_STEP(&joined, expand, TD_T(joined), TD_INTS(6, wide));
+    TD_STEP(&joined, contiguous, TD_T(joined));
+    TD_STEP(ints, view, TD_T(*ints), TD_INTS(5, apart));
+    for (int64_t k = 0; k < n; k++) {
+        TD_TRY(TD_APPLY(&to, select, TD_T(joined), TD_I(4), TD_I(k)));
+        TD_STEP(&to, select, TD_T(to), TD_I(1), TD_I(k));
+        TD_TRY(TD_APPLY(&from, select, TD_T(*ints), TD_I(1), TD_I(k)));
+        TD_TRY(td_copy_into(to, from));
+        td_release(to);
+        td_release(from);
+        to = from = NULL;
+    }
+    TD_STEP(&joined, view, TD_T(joined), TD_INTS(2, flat));
+    td_release(*ints);
+    *ints = joined;
+    joined = NULL;
+done:
+    td_release(joined);
+    td_release(to);
+    td_release(from);
+    return status;
+}
+
 /* Says of packs on the CPU that their sums are to saturate. */
 static td_status set_saturating(td_tensor *packed) {
     const td_qpack *head;
@@ -131,10 +179,13 @@ static td_status run_quantized_pack(td_call *call) {
         return status;
     bool lines = td_tensor_device(weight).type != TD_CPU;
     bool depthwise = !lines && groups > 1 && weight->sizes[1] == 1;
+    int64_t joined = lines || depthwise || call->args[2].b ? 1 : count_joined(weight, groups);
     TD_TRY(open_ints(weight, &ints));
     TD_TRY(open_rows(weight, &scales, &points));
+    if (joined > 1)
+        TD_TRY(join_groups(&ints, points, groups, joined, weight->sizes[1]));
     status = TD_APPLY(&call->out[0], pack_ints, TD_T(ints), TD_T(scales), TD_T(points),
-                      TD_I(groups), TD_B(depthwise));
+                      TD_I(groups / joined), TD_B(depthwise));
     if (status == TD_OK && lines)
         status = name_lines(&call->out[0], groups, ints->sizes[0] / groups, ints->sizes[1]);
     if (status == TD_OK && call->args[2].b)

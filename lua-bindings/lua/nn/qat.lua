@@ -5,16 +5,19 @@ local fail = tide._fail
 local qat = {}
 
 -- A weight rounded as tide.nn.quantized would round it, by its range at that moment: by output channel, symmetric, or by the
--- observer that `make` makes.
-local function rounded(weight, make)
+-- observer that `make` makes. dim (1 as if nothing is said): that of the output channels.
+local function rounded(weight, make, dim)
     local quantization = tide.quantization
     local observer = make and make() or quantization.PerChannelMinMaxObserver { dtype = "qint8", qscheme = "per_channel_symmetric" }
+    if observer.ch_axis then
+        observer.ch_axis = dim or observer.ch_axis
+    end
     observer(weight)
     local scales, points = observer:calculate_qparams()
     if not observer.ch_axis then
         return quantization.fake_quantize_per_tensor_affine(weight, scales, points, -128, 127)
     end
-    return quantization.fake_quantize_per_channel_affine(weight, scales, points, 1, -128, 127)
+    return quantization.fake_quantize_per_channel_affine(weight, scales, points, dim or 1, -128, 127)
 end
 
 -- One number for each output channel of a weight, in a shape that broadcasts over it.
@@ -113,10 +116,17 @@ function qat.open(nn)
         function(self, x) return tide.linear(x, rounded(self.weight, self.weight_observer), self.bias) end)
     for n = 1, 3 do
         local ones, zeros = "{" .. string.rep("1, ", n - 1) .. "1}", "{" .. string.rep("0, ", n - 1) .. "0}"
-        local schema = string.gsub(string.gsub(string.gsub("(int(1..) in_channels, int(1..) out_channels, int(1..)[N] kernel_size, "
-            .. 'int(1..)[N] stride=ONES, int(0..)[N]|"same"|"valid" padding=ZEROS, int(1..)[N] dilation=ONES, int(1..) groups=1, '
-            .. "bool bias=true)", "%[N%]", "[" .. n .. "]"), "ONES", ones), "ZEROS", zeros)
-        derive(room, nn, string.format("Conv%dd", n), schema, check_padding,
+        local function schema_of(sizes)
+            return (string.gsub(string.gsub(string.gsub("(int(1..) in_channels, int(1..) out_channels, int(1..)[N] kernel_size, "
+                .. sizes .. ")", "%[N%]", "[" .. n .. "]"), "ONES", ones), "ZEROS", zeros))
+        end
+        derive(room, nn, string.format("ConvTranspose%dd", n), schema_of("int(1..)[N] stride=ONES, int(0..)[N] padding=ZEROS, "
+            .. "int(0..)[N] output_padding=ZEROS, int(1..) groups=1, bool bias=true, int(1..)[N] dilation=ONES"), check_padding, function(self, x)
+            return tide[string.format("conv_transpose%dd", n)](x, rounded(self.weight, self.weight_observer, 2), self.bias, self.stride,
+                self.padding, self.output_padding, self.groups, self.dilation)
+        end)
+        derive(room, nn, string.format("Conv%dd", n), schema_of('int(1..)[N] stride=ONES, int(0..)[N]|"same"|"valid" padding=ZEROS, '
+            .. "int(1..)[N] dilation=ONES, int(1..) groups=1, bool bias=true"), check_padding,
             function(self, x) return convolve(self, x, rounded(self.weight, self.weight_observer), self.bias) end)
         join_norm(room, nn, n)
     end

@@ -18,7 +18,8 @@ end
 
 local function packed_of(self)
     local entry = made_of(self)
-    entry.packed = entry.packed or tide._quantized_pack(self.weight, self.groups or 1, self.saturate == "fbgemm")
+    entry.packed = entry.packed or self.pack and self:pack()
+        or tide._quantized_pack(self.weight, self.groups or 1, self.saturate == "fbgemm")
     return entry.packed
 end
 
@@ -34,28 +35,32 @@ local function number(x)
     return known.value
 end
 
--- A weight of floats as qint8, by what an observer that `make` makes says of it, or else by output channel, symmetric.
-local function quantize_weight(weight, make)
+-- A weight of floats as qint8, by what an observer that `make` makes says of it, or else by output channel, symmetric; dim
+-- (1 as if nothing is said): that of its output channels.
+local function quantize_weight(weight, make, dim)
     weight = weight:detach():float()
     local observer = make and make()
         or tide.quantization.PerChannelMinMaxObserver { dtype = "qint8", qscheme = "per_channel_symmetric" }
     if observer.dtype ~= "qint8" then
         fail("from_float: weight: an observer of qint8 expected, got one of %s", tostring(observer.dtype))
     end
+    if observer.ch_axis then
+        observer.ch_axis = dim or observer.ch_axis
+    end
     observer(weight)
     local scales, points = observer:calculate_qparams()
     if observer.ch_axis then
-        return tide.quantize_per_channel(weight, scales, points, 1, tide.qint8)
+        return tide.quantize_per_channel(weight, scales, points, dim or 1, tide.qint8)
     end
     return tide.quantize_per_tensor(weight, scales:item(), points:item(), tide.qint8)
 end
 
--- Weights of a shape that stand for 0 until they are given.
-local function start(self, shape)
+-- Weights of a shape that stand for 0 until they are given, and a bias of so many channels (as many as rows).
+local function start(self, shape, channels)
     local has_bias = layers.take_bias(self)
-    self:register_buffer("weight", quantize_weight(tide.zeros(shape)))
+    self:register_buffer("weight", quantize_weight(tide.zeros(shape), nil, self.channel_dim))
     if has_bias then
-        self:register_buffer("bias", tide.zeros(shape[1]))
+        self:register_buffer("bias", tide.zeros(channels or shape[1]))
     end
 end
 
@@ -76,7 +81,7 @@ local function keep_parameters(self)
 end
 
 local function set_weight(self, layer, make)
-    self.weight = quantize_weight(layer.weight, make)
+    self.weight = quantize_weight(layer.weight, make, self.channel_dim)
     if layer.bias then
         self.bias = layer.bias:detach():float():clone()
     end
@@ -103,12 +108,18 @@ local PROOF = { "magic", "columns", "depth", "panels", "groups", "pairs", "unsaf
 -- make `vpmaddubsw` saturate, and how many groups of four rows were put aside for it, to be multiplied in 16 bits. Of a
 -- weight on another device it tells what the CPU's packing would prove.
 local function proof(self)
-    local there = self.weight.device ~= "cpu"
-    local packed = there and tide._quantized_pack(self.weight:cpu(), self.groups or 1) or packed_of(self)
+    if self.weight.device ~= "cpu" then
+        return self:clone():cpu():proof()
+    end
+    local packed, rows = packed_of(self), {}
     local sums, total = { pairs = 0, unsafe_pairs = 0, groups = 0, moved_groups = 0, bytes = 0 }, 0
-    packed = packed:view(packed:dim() == 2 and packed:size(1) or 1, -1)
-    for row = 1, packed:size(1) do
-        local head, found = packed[row][{ { 1, 8 * #PROOF } }]:tolist(), {}
+    for _, packs in ipairs(tide.is_tensor(packed) and { packed } or packed) do
+        for row = 1, packs:dim() == 2 and packs:size(1) or 1 do
+            rows[#rows + 1] = packs:dim() == 2 and packs[row] or packs
+        end
+    end
+    for _, row in ipairs(rows) do
+        local head, found = row[{ { 1, 8 * #PROOF } }]:tolist(), {}
         local words = table.pack(string.unpack("<" .. string.rep("i8", #PROOF), string.char(table.unpack(head))))
         for k, name in ipairs(PROOF) do
             found[name] = words[k]
@@ -347,6 +358,7 @@ local function functions(quantized)
                 return tide._quantized_conv(x, tide._quantized_pack(weight, groups), bias, scale, point, kernel, stride, padding, dilation)
             end, tide._doc(tide[name]).shapes)
     end
+    tide._require("nn.quantized_transposed").functions(F)
     -- fn of each element, by a table of all bytes where there are many.
     local function elementwise(fn)
         return function(x, scale, point, ...)
@@ -382,7 +394,7 @@ local function functions(quantized)
 
     quantized.functional = F
     tide._document(F, "functional", "tide.nn.quantized.functional",
-        "linear, conv1d to conv3d of bytes, with weights that nothing keeps packed; hardswish, elu, celu, softmax, layer_norm.")
+        "linear, conv1d to conv3d and conv_transpose1d to 3d of bytes, with weights that nothing keeps packed; hardswish, elu, celu, softmax, layer_norm.")
 end
 
 -- ---- between layers ----
@@ -454,6 +466,9 @@ return function(nn)
     for n = 1, 3 do
         conv(quantized, nn, n)
     end
+    tide._require("nn.quantized_transposed").layers(quantized, nn, { define = define, define_from_float = define_from_float, start = start,
+        keep_parameters = keep_parameters, bytes_of = bytes_of, given = given, packed_of = packed_of, scale_text = scale_text, HOW = HOW,
+        HOW_DOC = HOW_DOC })
     tide._require("nn.weight_only")(quantized)
     tide._require("nn.quantized_tables")(quantized)
     between(quantized)

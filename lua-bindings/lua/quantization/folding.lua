@@ -6,7 +6,9 @@ local nn = tide.nn
 local tree = {}
 
 --- What has weights to quantize.
-tree.LAYERS = { nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d }
+tree.LAYERS = { nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d }
+--- Those whose weight has its output channels as its second dim.
+tree.TRANSPOSED = { nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d }
 --- What takes means of bytes, and what hands bytes on with their parameters.
 tree.MEANS = { nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d }
 tree.HANDED = table.move(tree.MEANS, 1, #tree.MEANS, 7, { nn.Identity, nn.Flatten, nn.ReLU, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d })
@@ -58,9 +60,14 @@ function tree.next_of(parent, names, k)
     return nil
 end
 
-local NORMS = { Conv1d = "BatchNorm1d", Conv2d = "BatchNorm2d", Conv3d = "BatchNorm3d", Linear = "BatchNorm1d" }
+local NORMS = { Conv1d = "BatchNorm1d", Conv2d = "BatchNorm2d", Conv3d = "BatchNorm3d", Linear = "BatchNorm1d",
+    ConvTranspose1d = "BatchNorm1d", ConvTranspose2d = "BatchNorm2d", ConvTranspose3d = "BatchNorm3d" }
 
+-- The batch norm that may be folded into a layer. The weight of a transposed convolution of several groups has no dim of all channels.
 local function norm_of(module)
+    if tree.is_one_of(module, tree.TRANSPOSED) and module.groups > 1 then
+        return nil
+    end
     for layer, norm in pairs(NORMS) do
         if tree.is_a(module, nn[layer]) then
             return nn[norm]
@@ -88,8 +95,10 @@ function tree.take_next(parent, names, k)
 end
 
 local function fold_norm(layer, norm)
-    local fold = tree.is_a(layer, nn.Linear) and nn.utils.fuse_linear_bn_eval or nn.utils.fuse_conv_bn_eval
-    return fold(layer, norm)
+    if tree.is_a(layer, nn.Linear) then
+        return nn.utils.fuse_linear_bn_eval(layer, norm)
+    end
+    return nn.utils.fuse_conv_bn_eval(layer, norm, tree.is_one_of(layer, tree.TRANSPOSED))
 end
 
 --- fold(model): every batch norm behind its layer in a Sequential becomes part of the layer's weights, in place. In evaluation.

@@ -197,7 +197,7 @@ return function(quantization)
             each(copy, LAYERS, function(parent, names, k)
                 local layer = parent[names[k]]
                 local is_small = found[layer] and not found[layer].replace
-                if is_small and not is_a(layer, nn.Linear) and tree.has_norm(parent, names, k) then
+                if is_small and not is_a(layer, nn.Linear) and not tree.is_one_of(layer, tree.TRANSPOSED) and tree.has_norm(parent, names, k) then
                     norms[layer] = take_next(parent, names, k)
                 end
             end)
@@ -233,8 +233,9 @@ return function(quantization)
     -- The layer of bytes of one of floats or of quantization-aware training.
     local function small_of(layer, options)
         layer = qat.float_of(layer)
-        for name in pairs { Linear = 1, Conv1d = 1, Conv2d = 1, Conv3d = 1 } do
-            if is_a(layer, nn[name]) then
+        for _, class in ipairs(LAYERS) do
+            local name = class.__name
+            if is_a(layer, class) then
                 return nn.quantized[name].from_float(layer, options)
             end
         end

@@ -134,6 +134,35 @@ t.test("depthwise_convolutions_are_exact", function()
     end
 end)
 
+-- Neighbouring groups are packed as one as far as a panel's 16 columns go, and as their number divides.
+t.test("groups_of_few_channels_are_exact", function()
+    tide.manual_seed(11)
+    for _, c in ipairs { { 2, 2, 32 }, { 4, 4, 8 }, { 3, 5, 6 }, { 8, 4, 5 }, { 1, 2, 7 }, { 4, 1, 12 }, { 6, 16, 3 }, { 5, 9, 4 } } do
+        local inputs, outputs, groups = table.unpack(c)
+        check({ channels = inputs * groups, out = outputs * groups, groups = groups, size = { 9, 8 }, kernel = { 3, 3 }, padding = 1,
+            bias = groups % 2 == 0, symmetric = inputs == 4, za = inputs == 4 and 0 or nil, residual = inputs == 2 },
+            ("%d groups of %d and %d channels"):format(groups, inputs, outputs))
+    end
+    local function weight(sizes) return tide.quantize_per_tensor(tide.randn(sizes), 0.1, 0, tide.qint8) end
+    t.eq(tide._quantized_pack(weight { 128, 4, 3, 3 }, 32):size(1), 8)
+    t.eq(tide._quantized_pack(weight { 15, 4, 3, 3 }, 5):dim(), 1)
+end)
+
+-- Elements of the kernel that are outside are left out where the zero point is 0: kernels that reach across all of the input, and strides
+-- and paddings that leave places with no element at all.
+t.test("what_lies_outside_multiplies_zeros", function()
+    tide.manual_seed(12)
+    for _, za in ipairs { 0, 9 } do
+        check { channels = 8, out = 20, size = { 4, 4 }, kernel = { 3, 3 }, padding = 1, za = za, batch = 5, residual = true }
+        check { channels = 8, out = 20, size = { 9, 9 }, kernel = { 3, 3 }, padding = 4, dilation = 4, za = za, symmetric = true }
+        check { channels = 4, out = 6, size = { 3, 30 }, kernel = { 5, 5 }, padding = 2, za = za, batch = 4, last = true }
+        check { channels = 4, out = 6, size = { 2, 3 }, kernel = { 2, 3 }, padding = { 5, 4 }, stride = { 1, 3 }, za = za, bias = true }
+        check { channels = 4, out = 6, size = { 4, 5, 6 }, kernel = { 3, 3, 3 }, padding = 1, za = za, batch = 8 }
+        check { channels = 4, out = 6, size = { 12, 12 }, kernel = { 7, 7 }, padding = 3, za = za }
+        check { channels = 16, out = 16, groups = 4, size = { 8, 8 }, kernel = { 3, 3 }, padding = 1, stride = 2, za = za, batch = 6 }
+    end
+end)
+
 t.test("sums_that_saturate_16_bits_are_exact", function()
     for _, value in ipairs { 127, -128 } do
         for _, groups in ipairs { 1, 16 } do
@@ -260,11 +289,12 @@ t.test("bad_input_is_one_clear_line", function()
     local packed = tide._quantized_pack(weight, 2)
     refused("a zero point of quint8 is from 0 to 255, got 256", call, q, packed, { point = 256 })
     refused("a scale is above 0", call, q, packed, { scale = 0 })
-    refused("don't have a kernel of 4 elements", call, q, packed, { kernel = { 2, 2 } })
+    refused("don't have a kernel of 5 elements", call, q, packed, { kernel = { 5, 1 } })
     refused("doesn't fit 6 features", call, q, packed, { bias = tide.zeros(5) })
     refused("bias is int64", call, q, packed, { bias = tide.zeros(6):long() })
     refused("packed weights expected", call, q, tide.zeros(2, 64):to(tide.uint8))
-    refused("a linear layer expected", tide._quantized_linear, bytes(tide.zeros(1, 18), 1, 0), packed, nil, 1, 0)
+    refused("a linear layer expected", tide._quantized_linear, bytes(tide.zeros(1, 18), 1, 0),
+        tide._quantized_pack(tide.quantize_per_tensor(tide.randn(40, 2, 3, 3), 0.1, 0, tide.qint8), 2), nil, 1, 0)
     refused("padding_mode 'reflect'", nn.quantized.Conv2d.from_float, nn.Conv2d(2, 2, 3, { padding_mode = "reflect" }))
     refused("can't be divided into 3 groups", nn.quantized.Conv2d, 4, 6, 3, { groups = 3 })
     refused("two quint8 or two qint8 tensors", tide._quantized_add, q, tide.zeros(1), 1, 0)

@@ -250,7 +250,7 @@ local function golden_weight(sizes, seed, case)
 end
 
 t.test("bytes_are_fbgemms", function()
-    local counts = { linear = 0, conv = 0 }
+    local counts = { linear = 0, conv = 0, transposed = 0 }
     for line in io.lines(os.getenv("TIDE_SOURCE") .. "/tests/golden/quantization/grids.jsonl") do
         local case = json.read(line)
         local seed, y = case.seed, nil
@@ -260,6 +260,13 @@ t.test("bytes_are_fbgemms", function()
             local bias = not case.relu and draw({ n }, seed + 3, -64, 64):float() / 32 or nil
             y = tide._quantized_linear(bytes(draw({ m, depth }, seed, 0, 127), 0.03125, 43), packed, bias, 0.25, 5, case.relu)
             counts.linear = counts.linear + 1
+        elseif case.transposed then
+            local channels, out, groups, k, s, p, extra, dilation = table.unpack(case.transposed)
+            case.whole = true
+            y = tide.nn.quantized.functional.conv_transpose2d(bytes(draw({ 2, channels, table.unpack(case.size) }, seed, 0, 127), 0.03125, case.point),
+                golden_weight({ channels, out // groups, k, k }, seed + 4, case), draw({ out }, seed + 3, -64, 64):float() / 32, s, p, extra, groups,
+                dilation, 0.125, 7):contiguous()
+            counts.transposed = counts.transposed + 1
         else
             local batch, channels, out, groups, k, s, p = table.unpack(case.conv)
             local packed = tide._quantized_pack(golden_weight({ out, channels // groups, k, k }, seed + 4, case), groups)
@@ -272,4 +279,5 @@ t.test("bytes_are_fbgemms", function()
     end
     t.eq(counts.linear, 32)
     t.eq(counts.conv, 128)
+    t.eq(counts.transposed, 36)
 end)
