@@ -20,8 +20,9 @@ static int64_t parts_of(int64_t n, int64_t size) {
     return (n + size - 1) / size;
 }
 
-/* Places of the result in all images, at which the same elements of the kernel, `taps` of them, meet
- * the input, or (not `inside`) are taken all the same. Inside, they lie behind what the first does. */
+/* Places of the result in all images, at which the same elements of the kernel, `taps` of them,
+ * meet the input, or (not `inside`) are taken all the same. Inside, they lie behind what the first
+ * does. */
 typedef struct box {
     int64_t from[TD_SPATIAL], size[TD_SPATIAL];
     int64_t rows; /* places */
@@ -123,7 +124,8 @@ static int64_t bench_bytes(const conv_job *j, int64_t depth) {
     int64_t across = j->g->c * j->times;
     int64_t wide = j->times == 1 ? j->slots * j->step : depth * across * j->slots;
     return aligned(j->slots * (depth + 1) * (int64_t)sizeof(uint8_t *)) +
-           aligned((j->slots + depth + 1) * (int64_t)sizeof(int64_t)) + aligned(across) + aligned(wide);
+           aligned((j->slots + depth + 1) * (int64_t)sizeof(int64_t)) + aligned(across) +
+           aligned(wide);
 }
 
 static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
@@ -178,7 +180,8 @@ static bool follows(const conv_job *j, const place *p) {
 }
 
 static void move_taps(const bench *b, int64_t by, int64_t slot) {
-    const uint8_t *const *restrict taps = b->taps + (slot - 1) * b->step, *const outside = b->outside;
+    const uint8_t *const *restrict taps = b->taps + (slot - 1) * b->step, *const outside =
+                                                                              b->outside;
     const uint8_t **restrict to = b->taps + slot * b->step;
     const int64_t n = b->step;
     for (int64_t k = 0; k < n; k++)
@@ -249,9 +252,11 @@ static bool is_inside(const td_conv_geometry *g, int d, const span *s) {
     return from + s->low * g->dilation[d] >= 0 && to + (s->high - 1) * g->dilation[d] < g->in[d];
 }
 
-/* A box of one span of each dim, whose taps go to `which`. */
+/* A box of one span of each dim, whose taps go to `which`. One without taps has an entry all the
+ * same: a loop for which the depth is one part multiplies zeros by it. */
 static box make_box(const td_conv_geometry *g, const span *const *at, td_byte_part *which) {
     box b = {.rows = g->n, .which = which, .inside = true};
+    which[0] = td_byte_whole;
     for (int d = 0; d < TD_SPATIAL; d++) {
         b.from[d] = at[d]->from;
         b.size[d] = at[d]->size;
@@ -276,8 +281,8 @@ static box make_box(const td_conv_geometry *g, const span *const *at, td_byte_pa
 static int64_t box_cost(const box *b) {
     enum { ROW = 4, LEAST = 14 };
     int64_t rest = b->rows % TD_TILE_ROWS * ROW;
-    return b->taps * (b->rows / TD_TILE_ROWS * TD_TILE_ROWS * ROW +
-                      (rest && rest < LEAST ? LEAST : rest));
+    return b->taps *
+           (b->rows / TD_TILE_ROWS * TD_TILE_ROWS * ROW + (rest && rest < LEAST ? LEAST : rest));
 }
 
 /* Divides the result into boxes where that costs less: elements of the kernel that are outside
@@ -293,7 +298,8 @@ static td_status open_boxes(conv_job *j) {
     int counts[TD_SPATIAL] = {0};
     for (int d = 0; d < TD_SPATIAL && divides; d++)
         most *= counts[d] = find_spans(g, d, spans[d]);
-    j->boxes = td_malloc((size_t)(most + 1) * (sizeof(box) + (size_t)places * sizeof(td_byte_part)));
+    j->boxes =
+        td_malloc((size_t)(most + 1) * (sizeof(box) + (size_t)places * sizeof(td_byte_part)));
     if (!j->boxes)
         return td_fail(TD_ENOMEM, "out of memory for parts of a convolution");
     td_byte_part *which = (td_byte_part *)(void *)(j->boxes + most + 1);
@@ -509,7 +515,8 @@ static td_status run_products(conv_job *j, int threads) {
 /* ---- depthwise ---- */
 
 /* A tile of places, whose results go where the bench says: each has its taps there, `apart` from
- * the one before, or, apart being 0, all lie in the line of the bench's first place, `first` places on. */
+ * the one before, or, apart being 0, all lie in the line of the bench's first place, `first` places
+ * on. */
 static void run_tile(const conv_job *j, const td_qpack_parts *packed, const bench *b, int count,
                      int64_t apart, int64_t first) {
     enum { WIDTH = TD_TILE_PANELS * TD_QPACK_COLUMNS };
@@ -537,8 +544,8 @@ static void run_tile(const conv_job *j, const td_qpack_parts *packed, const benc
 
 enum { LONG = 8 * TD_TILE_ROWS }; /* places that are worth tiles of their own */
 
-/* How many places from p on, `most` at most, are in one line and meet no edge of the input along the
- * last dim; 0 where these are less than LONG. */
+/* How many places from p on, `most` at most, are in one line and meet no edge of the input along
+ * the last dim; 0 where these are less than LONG. */
 static int64_t count_long(const conv_job *j, const place *p, int64_t most) {
     int64_t n = j->times == 1 ? count_inner(j->g, p, at_most(most, j->g->out[2] - p->index[2])) : 0;
     return n < LONG ? 0 : n;

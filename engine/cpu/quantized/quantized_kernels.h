@@ -15,18 +15,18 @@ typedef struct td_quantize_line {
 } td_quantize_line;
 typedef void (*td_quantize_fn)(const td_quantize_line *line);
 
-/* A part of the depth, of which there are several equal ones, and where a row has it: `offset` bytes
- * behind its pointer `tap`. */
+/* A part of the depth, of which there are several equal ones, and where a row has it: `offset`
+ * bytes behind its pointer `tap`. */
 typedef struct td_byte_part {
     int64_t part, tap, offset;
 } td_byte_part;
 
 /* The sums of `rows` rows of bytes with `panels` panels of packed weights that lie one behind the
- * other: sums[r * 16 * panels + column]. The depth is in equal parts of `each` groups of four bytes,
- * and those in `which`, `count` of them, are multiplied: a row's pointers stand `apart` from those
- * of the row before, and what counts lies `from` bytes behind them. What stands behind the depth
- * meets weights of 0. `order` and `safe` are those of the panels (ops/plan/quantized_pack.h); where
- * `tile` of a set is ordered, and where sums saturate, the depth is one part. */
+ * other: sums[r * 16 * panels + column]. The depth is in equal parts of `each` groups of four
+ * bytes, and those in `which`, `count` of them, are multiplied: a row's pointers stand `apart` from
+ * those of the row before, and what counts lies `from` bytes behind them. What stands behind the
+ * depth meets weights of 0. `order` and `safe` are those of the panels (ops/plan/quantized_pack.h);
+ * where `tile` of a set is ordered, and where sums saturate, the depth is one part. */
 typedef struct td_byte_tile {
     const uint8_t *const *taps;
     const td_byte_part *which;

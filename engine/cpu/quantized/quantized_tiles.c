@@ -119,7 +119,8 @@ bool td_byte_pack_is_whole(const td_qpack *head) {
 static int32_t sum_row(const td_byte_tile *t, int row, int64_t part) {
     uint32_t sum = 0;
     for (int64_t k = 0; k < t->count; k++)
-        sum += (uint32_t)td_cpu->quantized->sum_bytes(td_byte_tile_part(t, row, &t->which[k]), part);
+        sum +=
+            (uint32_t)td_cpu->quantized->sum_bytes(td_byte_tile_part(t, row, &t->which[k]), part);
     return (int32_t)sum;
 }
 

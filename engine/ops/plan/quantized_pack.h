@@ -4,8 +4,8 @@
  * A linear layer has one pack. A convolution has one for each of its groups, all of the same size;
  * its depth is the kernel's elements, row-major, and in each of them the channels of a group.
  * Neighbouring groups of few columns are one group, in which channels of the others meet weights
- * that are their zero point. Where a group has one channel (depthwise), one pack of another order of
- * weights holds all groups.
+ * that are their zero point. Where a group has one channel (depthwise), one pack of another order
+ * of weights holds all groups.
  *
  * A block of memory that begins with the header, then by column (a row of the weight), of which
  * there are `columns` rounded up to a multiple of 16: scales (float32), zero points (int32), and

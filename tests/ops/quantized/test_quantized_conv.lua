@@ -157,6 +157,7 @@ t.test("what_lies_outside_multiplies_zeros", function()
         check { channels = 8, out = 20, size = { 9, 9 }, kernel = { 3, 3 }, padding = 4, dilation = 4, za = za, symmetric = true }
         check { channels = 4, out = 6, size = { 3, 30 }, kernel = { 5, 5 }, padding = 2, za = za, batch = 4, last = true }
         check { channels = 4, out = 6, size = { 2, 3 }, kernel = { 2, 3 }, padding = { 5, 4 }, stride = { 1, 3 }, za = za, bias = true }
+        check { channels = 8, out = 6, size = { 3, 4 }, kernel = { 1, 1 }, padding = 2, za = za, bias = true, batch = 9 }
         check { channels = 4, out = 6, size = { 4, 5, 6 }, kernel = { 3, 3, 3 }, padding = 1, za = za, batch = 8 }
         check { channels = 4, out = 6, size = { 12, 12 }, kernel = { 7, 7 }, padding = 3, za = za }
         check { channels = 16, out = 16, groups = 4, size = { 8, 8 }, kernel = { 3, 3 }, padding = 1, stride = 2, za = za, batch = 6 }
