@@ -134,6 +134,10 @@ td_status td_cuda_quantized_conv(const td_quantized_conv_plan *plan) {
         p.stride[d] = g->stride[d];
         p.padding[d] = g->padding[d];
         p.dilation[d] = g->dilation[d];
+        p.begin[d] = plan->first[d];
+        p.every[d] = plan->every[d];
+        p.whole[d] = plan->whole[d];
+        p.apart |= plan->whole[d] != g->out[d];
         rows *= g->out[d];
     }
     if (g->groups == 1 || p.channels > TD_LIMIT(QUANTIZED_DIRECT))

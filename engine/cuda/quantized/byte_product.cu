@@ -47,6 +47,18 @@ __device__ const unsigned char *td_byte_met(const td_cu_byte_product &p,
     return p.x + (at * p.groups + group) * p.channels;
 }
 
+/* Where a row's results stand in out. */
+__device__ long long td_byte_row_of_out(const td_cu_byte_product &p, long long row) {
+    long long index[TD_CU_BYTE_DIMS];
+    if (!p.apart)
+        return row;
+    for (int d = TD_CU_BYTE_DIMS - 1; d >= 0; d--)
+        row = td_cu_divide(row, p.places[d], &index[d]);
+    for (int d = 0; d < TD_CU_BYTE_DIMS; d++)
+        row = row * p.whole[d] + p.begin[d] + index[d] * p.every[d];
+    return row;
+}
+
 /* ---- rows ---- */
 
 /* Byte k of a row less 128; behind the depth, 0. */
@@ -157,7 +169,7 @@ __global__ void td_byte_deliver_kernel(const __grid_constant__ td_cu_byte_produc
         for (long long row = begin; row < end; row++) {
             const long long line = group * p.count + row;
             td_byte_store(p, c, p.sums[line * p.lines_each + own], p.row_sums[line],
-                          (p.first + row) * all + column);
+                          td_byte_row_of_out(p, p.first + row) * all + column);
         }
     }
 }
@@ -183,7 +195,7 @@ __global__ void td_byte_direct_kernel(const __grid_constant__ td_cu_byte_product
             }
         }
         td_byte_store(p, td_byte_column(p, line, column, p.x_zero_point), sum, row_sum,
-                      row * all + column);
+                      td_byte_row_of_out(p, row) * all + column);
     }
 }
 } // namespace

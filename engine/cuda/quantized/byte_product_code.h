@@ -24,6 +24,10 @@ typedef struct td_cu_byte_product {
     int64_t in[TD_CU_BYTE_DIMS], kernel[TD_CU_BYTE_DIMS], places[TD_CU_BYTE_DIMS];
     int64_t stride[TD_CU_BYTE_DIMS], padding[TD_CU_BYTE_DIMS], dilation[TD_CU_BYTE_DIMS];
     int64_t first, count;
+    /* Place i of the result is place begin + i * every of out's, which are `whole`; of out that has
+     * no others, `apart` is 0. */
+    int apart;
+    int64_t begin[TD_CU_BYTE_DIMS], every[TD_CU_BYTE_DIMS], whole[TD_CU_BYTE_DIMS];
 
     /* td_requantization; residual_factor is its scale by that of the result. */
     float x_scale, out_scale, residual_factor;

@@ -634,8 +634,8 @@ typedef struct td_requantization {
     int32_t residual_zero_point;
 } td_requantization;
 
-/* out (rows by columns) = x (uint8, rows by depth) times packed weights, or lines, plus bias (float32, by
- * column; NULL: none): sums exact in 32 bits, then in float32 and in this order
+/* out (rows by columns) = x (uint8, rows by depth) times packed weights, or lines, plus bias
+ * (float32, by column; NULL: none): sums exact in 32 bits, then in float32 and in this order
  *   out float32:   sum * (x_scale * scale[column]) + bias
  *   out uint8, int8:  clamp(rint((sum + bias / (x_scale * scale)) * m) + zero point, low, high),
  *                     m = x_scale * scale[column] / out_scale
@@ -690,8 +690,8 @@ typedef struct td_add_rows_plan {
 } td_add_rows_plan;
 
 /* out (uint8) = convolution of x (uint8) with packed weights, or lines, plus bias (float32, by
- * output channel; NULL: none), rounded as a linear product is, and plus residual (uint8, of out's shape;
- * NULL: none) before the rounding:
+ * output channel; NULL: none), rounded as a linear product is, and plus residual (uint8, of out's
+ * shape; NULL: none) before the rounding:
  *   clamp(rint((sum + bias / (x_scale * scale)) * m +
  *              (residual - its zero point) * (residual_scale / out_scale)) + zero point, low, high)
  * x, out and residual lie channels last; places around x are its zero point. Place i of the

@@ -292,7 +292,7 @@ static bool next_phase(const turned *t, int64_t *phase) {
 }
 
 /* Packs for all remainders, each of which takes x's channels and has as many columns. */
-static td_status check_packs(const td_value *a, const turned *t, const td_qpack **first) {
+static td_status check_packs(const td_value *a, const turned *t, td_qweight *first) {
     const td_value packs = a[PACKS];
     const int64_t phases = t->stride[0] * t->stride[1] * t->stride[2];
     int64_t remainder[TD_SPATIAL] = {0}, channels = a[X].tensor->sizes[1];
@@ -300,7 +300,7 @@ static td_status check_packs(const td_value *a, const turned *t, const td_qpack 
         return td_fail(TD_EVALUE, "there are %d packed weights for %lld remainders of the stride",
                        packs.n, (long long)phases);
     for (int k = 0; k < packs.n; k++) {
-        const td_qpack *head;
+        td_qweight head;
         int64_t places = 1, rest = k;
         td_status status = td_quantized_check_packed(a[X].tensor, packs.tensors[k], &head);
         if (status)
@@ -310,15 +310,14 @@ static td_status check_packs(const td_value *a, const turned *t, const td_qpack 
             places *= find_elements(t, d, remainder[d]).count;
         }
         *first = k ? *first : head;
-        int64_t count = td_qpack_count(packs.tensors[k]);
-        int64_t takes = head->depthwise ? channels : head->depth / places * count;
-        if (head->depth % places || takes != channels || head->columns != (*first)->columns ||
-            head->depthwise != (*first)->depthwise || count != td_qpack_count(packs.tensors[0]) ||
-            (head->depthwise && (head->depth != places || head->columns % channels)))
+        int64_t takes = head.depthwise ? channels : head.depth / places * head.groups;
+        if (head.depth % places || takes != channels || head.columns != first->columns ||
+            head.depthwise != first->depthwise || head.groups != first->groups ||
+            (head.depthwise && (head.depth != places || head.columns % channels)))
             return td_fail(TD_ESHAPE,
                            "packed weights of %lld by %lld don't take %lld channels and %lld "
                            "elements of the kernel",
-                           (long long)head->columns, (long long)head->depth, (long long)channels,
+                           (long long)head.columns, (long long)head.depth, (long long)channels,
                            (long long)places);
     }
     return TD_OK;
@@ -328,7 +327,7 @@ static td_status rule_conv_transpose_ints(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     const td_tensor *x = a[X].tensor;
     td_quantized_conv_plan *plan = TD_PLAN(call, td_quantized_conv_plan);
-    const td_qpack *head = NULL;
+    td_qweight head;
     int32_t point = (int32_t)a[TO_POINT].i;
     turned t;
     td_status status = read_turned(a, &t);
@@ -336,22 +335,23 @@ static td_status rule_conv_transpose_ints(const td_call *call, td_meta *out) {
         status = check_packs(a, &t, &head);
     if (status)
         return status;
-    const int64_t count = head->depthwise ? 1 : td_qpack_count(a[PACKS].tensors[0]);
-    status = td_quantized_check_bias(td_arg_tensor(a[TURNED_BIAS]), count * head->columns);
+    const int64_t columns = head.groups * head.columns;
+    status = td_quantized_check_bias(td_arg_tensor(a[TURNED_BIAS]), columns);
     if (status)
         return status;
-    *plan = (td_quantized_conv_plan){.geometry = {.n = x->sizes[0],
-                                                  .c = x->sizes[1],
-                                                  .o = count * head->columns,
-                                                  .groups = head->depthwise ? x->sizes[1] : count,
-                                                  .channels_last = true},
-                                     .to = {.x_scale = (float)td_arg_double(a[FROM_SCALE]),
-                                            .out_scale = (float)td_arg_double(a[TO_SCALE]),
-                                            .x_zero_point = (int32_t)a[FROM_POINT].i,
-                                            .out_zero_point = point,
-                                            .low = a[TURNED_RELU].b ? point : 0,
-                                            .high = UINT8_MAX,
-                                            .relu = a[TURNED_RELU].b}};
+    *plan =
+        (td_quantized_conv_plan){.geometry = {.n = x->sizes[0],
+                                              .c = x->sizes[1],
+                                              .o = columns,
+                                              .groups = head.depthwise ? x->sizes[1] : head.groups,
+                                              .channels_last = true},
+                                 .to = {.x_scale = (float)td_arg_double(a[FROM_SCALE]),
+                                        .out_scale = (float)td_arg_double(a[TO_SCALE]),
+                                        .x_zero_point = (int32_t)a[FROM_POINT].i,
+                                        .out_zero_point = point,
+                                        .low = a[TURNED_RELU].b ? point : 0,
+                                        .high = UINT8_MAX,
+                                        .relu = a[TURNED_RELU].b}};
     int64_t sizes[TD_SPATIAL + 2] = {x->sizes[0], plan->geometry.o};
     memcpy(sizes + 2, t.out + TD_SPATIAL + 2 - x->ndim, sizeof(int64_t) * (size_t)(x->ndim - 2));
     td_meta_set(out, TD_U8, x->ndim, sizes);

@@ -108,8 +108,10 @@ local PROOF = { "magic", "columns", "depth", "panels", "groups", "pairs", "unsaf
 -- make `vpmaddubsw` saturate, and how many groups of four rows were put aside for it, to be multiplied in 16 bits. Of a
 -- weight on another device it tells what the CPU's packing would prove.
 local function proof(self)
-    local there = self.weight.device ~= "cpu"
-    local packed, rows = there and tide._quantized_pack(self.weight:cpu(), self.groups or 1) or packed_of(self), {}
+    if self.weight.device ~= "cpu" then
+        return self:clone():cpu():proof()
+    end
+    local packed, rows = packed_of(self), {}
     local sums, total = { pairs = 0, unsafe_pairs = 0, groups = 0, moved_groups = 0, bytes = 0 }, 0
     for _, packs in ipairs(tide.is_tensor(packed) and { packed } or packed) do
         for row = 1, packs:dim() == 2 and packs:size(1) or 1 do

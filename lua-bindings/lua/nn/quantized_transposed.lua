@@ -46,8 +46,8 @@ local function pack(weight, groups, stride, dilation)
         fail("weight is quantized along dim %d: the channels of a transposed convolution are its columns, dim %d",
             weight:q_per_channel_axis(), CHANNELS)
     end
-    local scales = by_channel and weight:q_per_channel_scales() or tide.full({ outputs }, weight:q_scale(), { dtype = tide.float64 })
-    local points = by_channel and weight:q_per_channel_zero_points() or tide.full({ outputs }, weight:q_zero_point(), { dtype = tide.int64 })
+    local scales = by_channel and weight:q_per_channel_scales() or tide.full({ outputs }, weight:q_scale(), { dtype = tide.float64, device = weight.device })
+    local points = by_channel and weight:q_per_channel_zero_points() or tide.full({ outputs }, weight:q_zero_point(), { dtype = tide.int64, device = weight.device })
     local ints, ones = weight:int_repr(), {}
     for d = 1, n do
         ones[d] = 1

@@ -260,6 +260,19 @@ t.test("convolutions_of_every_kind", function()
     end
 end)
 
+t.test("transposed_convolutions", function()
+    local _ <close> = tide.no_grad()
+    for groups = 1, 2 do
+        for _, dilation in ipairs { 1, 2 } do
+            local layer = nn.ConvTranspose2d(4, 6, 3, { stride = 2, padding = 1, output_padding = 1, groups = groups, dilation = dilation })
+            layer = nn.quantized.ConvTranspose2d.from_float(layer, { scale = 0.05, zero_point = 90 })
+            local x = tide.quantize_per_tensor(tide.randn(2, 4, 5, 6), 0.03, 110, tide.quint8)
+            local want = layer(x)
+            t.is_true(tide.equal(layer:cuda()(there(x)):cpu(), want), groups .. " groups")
+        end
+    end
+end)
+
 -- ---- weights of few bits ----
 
 t.test("weights_of_few_bits_in_groups", function()

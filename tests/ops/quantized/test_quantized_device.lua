@@ -35,6 +35,10 @@ t.test("linear_layers_and_convolutions", function()
             check("convolution", nn.quantized.Conv2d.from_float(layer, options), bytes(2, 8, 7, 6))
         end
     end
+    for groups = 1, 2 do
+        local layer = nn.ConvTranspose2d(4, 6, 3, { stride = 2, padding = 1, output_padding = 1, groups = groups })
+        check("transposed convolution", nn.quantized.ConvTranspose2d.from_float(layer, options), bytes(2, 4, 5, 6))
+    end
     check("convolution of volumes", nn.quantized.Conv3d.from_float(nn.Conv3d(3, 5, 2), options), bytes(2, 3, 4, 5, 6))
 end)
 
