@@ -182,8 +182,7 @@ static td_nccl_type type_of(td_dtype dtype) {
     return TD_NCCL_U8;
 }
 
-/* False: NCCL has none. What is done to bits of truths, bytes of 0 and 1, a minimum or maximum
- * does. */
+/* False: NCCL has none. bool is bytes of 0 and 1: "any" is their maximum, "all" their minimum. */
 static bool op_of(td_across op, td_dtype dtype, td_nccl_op *out) {
     bool truth = dtype == TD_BOOL;
     switch (op) {
@@ -231,9 +230,7 @@ static bool can(const td_transfer *t, int rank, char why[TD_WHY]) {
     }
     if (pair && t->tag) {
         snprintf(why, TD_WHY,
-                 "nccl has no tags, messages arrive in the order in which they are "
-                 "sent: %s",
-                 hint);
+                 "nccl has no tags, messages arrive in the order in which they are sent: %s", hint);
         return false;
     }
     return true;

@@ -42,7 +42,7 @@ local Work = { __name = "Work" }
 Work.__index = Work
 class("Work", Work)
 
-Work.wait = declare("wait(Work self) -> any", "Wait until it has arrived; what the function would have returned without async.",
+Work.wait = declare("wait(Work self) -> any", "Wait until it has arrived (what goes by NCCL: the current stream waits); what the function would have returned without async.",
     function(self)
         if self.handle then
             tide._work_wait(self.handle)
@@ -147,7 +147,8 @@ distributed.init = declare("init(*, str? backend=nil, number timeout=1800)",
     "Enter the job that mpirun, srun or tide-run started. backend: 'mpi', or 'self' for this process alone (as if nothing is said: "
         .. "'mpi' where a launcher started it); 'mpi' is the rehearsal under tide-run --rehearse. 'nccl': as if nothing is said, and tensors on "
         .. "CUDA devices go from device to device by NCCL (libnccl.so.2, or what TIDE_NCCL names): the current stream waits for them, not the "
-        .. "script; messages between two ranks have no tags then, and integers no band, bor, bxor. timeout: seconds that a collective may wait "
+        .. "script; messages between two ranks have no tags then, and integers no band, bor, bxor. Each rank of a machine takes a device of its "
+        .. "own, 'cuda:' .. local_rank(). timeout: seconds that a collective may wait "
         .. "for others.",
     function(backend, timeout)
         if timeout <= 0 then
