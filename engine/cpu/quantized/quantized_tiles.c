@@ -86,13 +86,13 @@ td_status td_byte_product_open(td_byte_product *product, const td_requantization
     float *factors = product->numbers->data, *addends = factors + columns;
     int32_t *offsets = (int32_t *)(void *)(addends + columns);
     for (int64_t k = 0, c = 0; k < packs; k++) {
-        td_qpack_parts parts = td_byte_pack(packed, k);
+        td_qpack_parts pack = td_byte_pack(packed, k);
         for (int64_t i = 0; i < head->columns; i++, c++) {
-            float both = to->x_scale * parts.scales[i];
+            float both = to->x_scale * pack.scales[i];
             float b = bias ? ((const float *)bias->data)[c] : 0;
             factors[c] = floats ? both : both / to->out_scale;
             addends[c] = floats ? b : b / both;
-            offsets[c] = (int32_t)((uint32_t)to->x_zero_point * (uint32_t)parts.sums[i]);
+            offsets[c] = (int32_t)((uint32_t)to->x_zero_point * (uint32_t)pack.sums[i]);
         }
     }
     product->factors = factors;
