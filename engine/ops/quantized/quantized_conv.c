@@ -327,7 +327,7 @@ static td_status rule_conv_transpose_ints(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     const td_tensor *x = a[X].tensor;
     td_quantized_conv_plan *plan = TD_PLAN(call, td_quantized_conv_plan);
-    td_qweight head;
+    td_qweight head = {0};
     int32_t point = (int32_t)a[TO_POINT].i;
     turned t;
     td_status status = read_turned(a, &t);
