@@ -110,7 +110,7 @@ class Jobs(unittest.TestCase):
         faults = faults if ALL else [fault for fault in faults if fault[0] in ("kill", "stop", "shape")]
         network = self.network(3)
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
-            met = [(mpi, fault, pool.submit(test_faults.meet, mpi, fault[0], network.enter(0), network.environment()))
+            met = [(mpi, fault, pool.submit(test_faults.meet, mpi, fault[0], enter=network.enter(0), environment=network.environment()))
                    for mpi in job.MPIS for fault in faults if (mpi, fault[0]) != ("mpich", "stop")]
             for mpi, (name, reason, left), future in met:
                 with self.subTest(mpi=mpi, fault=name):
