@@ -45,6 +45,15 @@ static bool has_text(void) {
     return made != NULL;
 }
 
+/* The sign of a NaN means nothing, and is another one on another processor, or in another loop. */
+static void drop_signs_of_nan(char *text) {
+    for (char *at = text; (at = strstr(at, "-nan")); at++) {
+        char before = at > text ? at[-1] : ' ';
+        if (!td_is_word(before) && strchr(" ,;:)]}'", at[4])) /* or the end */
+            memmove(at, at + 1, strlen(at));
+    }
+}
+
 td_status td_fail(td_status code, const char *format, ...) {
     if (TD_UNLIKELY(!has_text()))
         return error_code = TD_ENOMEM;
@@ -56,6 +65,7 @@ td_status td_fail(td_status code, const char *format, ...) {
     for (char *at = error->message; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 127)
             *at = '?';
+    drop_signs_of_nan(error->message);
     error->prefix = 0;
     return error_code = code;
 }

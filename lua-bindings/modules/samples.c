@@ -156,8 +156,8 @@ static void write_sample(sound kind, float x, unsigned char *to) {
     }
 }
 
-/* _sound_bytes(x, kind, text): a float32 tensor (channels, frames) as interleaved samples: a uint8 tensor, or (text) a
- * string. */
+/* _sound_bytes(x, kind, text): a float32 tensor (channels, frames) as interleaved samples: a uint8
+ * tensor, or (text) a string. */
 static int push_sound_bytes(lua_State *L) {
     const td_tensor *x = tide_hold_tensor(L, 1, "write_wav");
     sound kind = (sound)luaL_checkoption(L, 2, NULL, sound_names);

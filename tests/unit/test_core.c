@@ -3,6 +3,7 @@
 
 #include "engine/td.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -67,6 +68,13 @@ TEST(dims_wrap_and_messages_count_from_one) {
     CHECK(td_wrap_dim(0, 0, &d) == TD_OK && d == 0);
     CHECK_INT(td_wrap_dim(3, 3, &d), TD_EINDEX);
     CHECK_STR(td_error_message(), "dim 4 is out of range for a tensor of 3 dims");
+}
+
+TEST(messages_show_no_sign_of_nan) {
+    CHECK_INT(
+        td_fail(TD_EVALUE, "from %g to %g, not-nan-named or %g", -NAN, copysign(NAN, 1), -NAN),
+        TD_EVALUE);
+    CHECK_STR(td_error_message(), "from nan to nan, not-nan-named or nan");
 }
 
 TEST(views_share_storage_and_version) {
@@ -268,6 +276,7 @@ int main(void) {
     RUN(halves_round_to_the_nearest_and_ties_to_even);
     RUN(shapes_broadcast_or_say_why_not);
     RUN(dims_wrap_and_messages_count_from_one);
+    RUN(messages_show_no_sign_of_nan);
     RUN(views_share_storage_and_version);
     RUN(no_view_leaves_its_storage);
     RUN(density_and_overlap_are_recognised);

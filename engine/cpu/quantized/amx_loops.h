@@ -13,7 +13,10 @@
 
 #ifdef TD_AMX_TARGET
 
-enum { AMX_PANEL_STEP = TD_AMX_ROW_BYTES, FOUR_BYTES = 4 }; /* bytes of a group: of a panel, of a row */
+enum {
+    AMX_PANEL_STEP = TD_AMX_ROW_BYTES,
+    FOUR_BYTES = 4
+}; /* bytes of a group: of a panel, of a row */
 
 /* Tiles 0 and 1 have the sums of the upper 16 rows with two panels, 2 and 3 those of the lower
  * rows; 4 and 5 have the upper and lower rows of x, 6 and 7 the panels. */

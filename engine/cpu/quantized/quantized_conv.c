@@ -478,8 +478,8 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Are a place's bytes copied, so that the depth is one part, or is it a part for each element of the
- * kernel, as x lies? */
+/* Are a place's bytes copied, so that the depth is one part, or is it a part for each element of
+ * the kernel, as x lies? */
 static bool gathers(const conv_job *j) {
     return j->channels % TD_QPACK_FOUR ||
            (td_conv_places(j->g->kernel) > 1 && td_byte_pack_is_whole(j->plan->packed->data));

@@ -48,8 +48,7 @@ static int32_t sum_of(const td_byte_tile *t, int row, int column) {
     for (int64_t i = 0; i < t->count; i++) {
         const uint8_t *x = td_byte_tile_part(t, row, &t->which[i]);
         const int8_t *w =
-            t->weights +
-            (column / COLUMNS * t->groups + t->which[i].part * t->each) * PANEL_GROUP;
+            t->weights + (column / COLUMNS * t->groups + t->which[i].part * t->each) * PANEL_GROUP;
         for (int64_t k = 0; k < t->each * FOUR; k++)
             sum += x[k] * w[k / FOUR * PANEL_GROUP + column % COLUMNS * FOUR + k % FOUR];
     }
@@ -74,8 +73,7 @@ static void check_tile(const td_amx_kernels *amx, int rows, int panels, int64_t 
     memset(sums, 77, sizeof *sums * (size_t)((rows + 1) * width));
     for (int r = 0; r < rows; r++)
         for (int k = 0; k < parts; k++)
-            taps[r * parts + k] =
-                x + (k * rows + (swapped && (r ^ 1) < rows ? r ^ 1 : r)) * step;
+            taps[r * parts + k] = x + (k * rows + (swapped && (r ^ 1) < rows ? r ^ 1 : r)) * step;
     td_byte_tile t = {.taps = taps,
                       .which = outer,
                       .apart = parts,

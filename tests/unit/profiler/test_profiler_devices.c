@@ -188,7 +188,8 @@ TEST(recordings_at_once_take_what_their_own_threads_asked_for) {
     tide_recorder *recorder = begin();
     REQUIRE(recorder != NULL);
     CHECK_INT(train(), TD_OK);
-    const uint64_t from = source_now(), late = from + 3600000000000u; /* an hour: ends are clipped */
+    const uint64_t from = source_now(),
+                   late = from + 3600000000000u; /* an hour: ends are clipped */
     pass(20000);
     tell("mine", 0, from, late); /* so that it lies in the other's time too */
     tell("nobody's", 1, from, late)->thread = 0;
