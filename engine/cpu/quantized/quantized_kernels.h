@@ -97,8 +97,8 @@ enum { TD_AMX_TILE_ROWS = 32, TD_AMX_GROUPS = 16 };
 
 /* Byte tiles by AMX, of packs whose groups lie in order. A thread configures its tiles for so many
  * rows, 1 to TD_AMX_TILE_ROWS, and may then make byte tiles of as many rows whose parts have
- * TD_AMX_GROUPS groups at least; it releases them before it does other work: while they are there, they are saved
- * whenever the system changes threads, and the core may not rest deeply. */
+ * TD_AMX_GROUPS groups at least; it releases them before it does other work: while they are there,
+ * they are saved whenever the system changes threads, and the core may not rest deeply. */
 typedef struct td_amx_kernels {
     bool (*usable)(void); /* by this process, which may have to ask */
     void (*configure)(int rows);

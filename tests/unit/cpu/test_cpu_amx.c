@@ -285,7 +285,7 @@ TEST(convolutions_by_tiles_have_the_same_bits) {
         check_conv(9, 40, 1, 3, 1, 1);  /* rows that are copied */
         check_conv(64, 40, 1, 3, 1, 1); /* a part for each element of the kernel */
         check_conv(68, 40, 1, 3, 2, 1);
-        check_conv(64, 80, 2, 3, 2, 0);
+        check_conv(128, 80, 2, 3, 2, 0);
         check_conv(3, 64, 1, 7, 2, 3);
     }
     CHECK_INT(td_set_num_threads(1), TD_OK);
