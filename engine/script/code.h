@@ -9,15 +9,15 @@
 enum { TD_CODE_MOST = 64 }; /* inputs or outputs of a fusion group */
 
 /* What a script has while it runs. */
-typedef struct td_frame {
+typedef struct td_code_frame {
     td_value *registers;
     const td_value *constants;
     td_shared_host *host; /* borrowed; NULL: none */
     bool placed;          /* the message of a failure has its place */
-} td_frame;
+} td_code_frame;
 
 typedef struct td_code_step td_code_step;
-typedef td_status (*td_step_fn)(const td_code_step *step, td_frame *frame);
+typedef td_status (*td_step_fn)(const td_code_step *step, td_code_frame *frame);
 
 /* The nodes of a block. */
 typedef struct td_code_block {
@@ -62,7 +62,7 @@ void td_script_measured(const td_script *s, td_kernel_error *error);
 /* The function that runs nodes of a kind. */
 td_step_fn td_step_of_kind(td_ir_kind kind);
 
-static inline const td_value *td_frame_value(const td_frame *f, int index) {
+static inline const td_value *td_frame_value(const td_code_frame *f, int index) {
     return index >= 0 ? &f->registers[index] : &f->constants[~index];
 }
 

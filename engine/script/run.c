@@ -31,7 +31,7 @@ struct td_shared_host {
 };
 
 typedef td_code_step step;
-typedef td_frame frame;
+typedef td_code_frame frame;
 
 static td_status run_block(const td_code_block *c, frame *f);
 

@@ -202,6 +202,16 @@ def crowded(paths):
             yield folder, 1, f"{len(found)} files; past {MAX_FILES} a folder needs folders"
 
 
+def twice_named(texts):
+    """Types of headers and of CUDA's C++ that have one name in two files, as (path, 1, message): {path: text}. Linkers take one for
+    the other where templates are made of them."""
+    first = {}
+    for path, text in sorted(texts.items()):
+        for name in set(re.findall(r"^(?:typedef )?struct (\w+) \{", text, re.M)) if path.endswith((".h", ".cuh", ".cu")) else ():
+            if first.setdefault(name, path) != path:
+                yield path, 1, f"{name} is another type in {first[name]}"
+
+
 def first_comment(path, text):
     """The first thing in a file says what the file is."""
     if not path.endswith(SOURCE + (".lua", ".py", ".cmake", "CMakeLists.txt", "/run")):

@@ -105,6 +105,13 @@ class Rules(unittest.TestCase):
         self.assertEqual([where for where, _, _ in rules.crowded(crowd("engine/ops", 41) + crowd("engine/cpu", 3))], ["engine/ops"])
         self.assertEqual(list(rules.crowded(crowd("tests/ops/samples", 99))), [])
 
+    def test_types_named_twice(self):
+        texts = {"engine/a.h": "typedef struct td_a {\n} td_a;\n", "engine/b.cu": "struct td_a {\n};\nstruct td_b {\n};\n"}
+        self.assertEqual([where for where, _, _ in rules.twice_named(texts)], ["engine/b.cu"])
+        texts["engine/b.cu"] = "struct td_b {\n};\nstatic struct td_a *x;\n"
+        self.assertEqual(list(rules.twice_named(texts)), [])
+        self.assertEqual(list(rules.twice_named({"engine/a.c": "struct row {\n};\n", "engine/b.c": "struct row {\n};\n"})), [])
+
     def test_lengths(self):
         self.bad(rules.lengths, "engine/x.c", "int x;\n" * 1001)
         self.good(rules.lengths, "engine/x.c", "int x;\n" * 1000)

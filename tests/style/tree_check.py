@@ -15,7 +15,7 @@ def main():
     crowded = [] if sys.argv[1:] else list(rules.crowded(paths))
     for where, line, message in crowded:
         print(f"{where}:{line}: {message}")
-    wrong, seen = len(crowded), 0
+    wrong, seen, texts = len(crowded), 0, {}
     for path in sys.argv[1:] or paths:
         with open(os.path.join(tree.ROOT, path), "rb") as file:
             data = file.read()
@@ -28,9 +28,13 @@ def main():
             found = [(path, 1, f"not UTF-8: {error}")]
         else:
             found = rules.check(path, text, known)
+            texts[path] = text
         for where, line, message in found:
             wrong += 1
             print(f"{where}:{line}: {message}")
+    for where, line, message in rules.twice_named({path: text for path, text in texts.items() if not path.startswith("tests/")}):
+        wrong += 1
+        print(f"{where}:{line}: {message}")
     print(f"{seen} files, {wrong} findings")
     return 1 if wrong or not seen else 0
 

@@ -8,28 +8,27 @@
 
 /* ---- matrices in and out ---- */
 
-struct td_place {
+struct td_factor_place {
     long long at, row, column;
 };
 
 /* Element e of matrices of rows x columns, a column at a time. */
-__device__ static inline td_place td_place_of(const td_cu_matrices &m, long long e) {
-    td_place p;
+__device__ static inline td_factor_place td_place_of(const td_cu_matrices &m, long long e) {
+    td_factor_place p;
     long long inside;
     p.at = td_cu_divide(e, m.rows * m.columns, &inside);
     p.column = td_cu_divide(inside, m.rows, &p.row);
     return p;
 }
-__device__ static inline long long td_offset_of(const td_cu_matrices &m, const td_place &p) {
+__device__ static inline long long td_offset_of(const td_cu_matrices &m, const td_factor_place &p) {
     return td_cu_offset(m.batch, p.at) + p.row * m.by_row + p.column * m.by_column;
 }
 
 __global__ void td_factor_load_kernel(const __grid_constant__ td_cu_matrices from,
-                                      const __grid_constant__ td_cu_columns to,
-                                      const int *only) {
+                                      const __grid_constant__ td_cu_columns to, const int *only) {
     long long all = to.batch * from.rows * from.columns;
     for (long long e = td_my_first(); e < all; e += td_all_threads()) {
-        td_place p = td_place_of(from, e);
+        td_factor_place p = td_place_of(from, e);
         if (only && only[p.at] == 0)
             continue;
         double v = p.row == p.column;
@@ -51,9 +50,9 @@ __global__ void td_factor_store_kernel(const __grid_constant__ td_cu_columns fro
                                        const __grid_constant__ td_cu_matrices to, int which) {
     long long all = from.batch * to.rows * to.columns;
     for (long long e = td_my_first(); e < all; e += td_all_threads()) {
-        td_place p = td_place_of(to, e);
-        bool counts = which == TD_CU_WHOLE ||
-                      (which == TD_CU_LOWER ? p.row >= p.column : p.row <= p.column);
+        td_factor_place p = td_place_of(to, e);
+        bool counts =
+            which == TD_CU_WHOLE || (which == TD_CU_LOWER ? p.row >= p.column : p.row <= p.column);
         double v = counts ? from.data[p.at * from.item + p.column * from.ld + p.row] : 0;
         long long at = td_offset_of(to, p);
         if (to.is_double)
@@ -112,8 +111,8 @@ __global__ void td_factor_answer_kernel(const __grid_constant__ td_cu_answer a) 
     if (first == a.batch)
         return;
     int info = td_info_of(a, first);
-    td_cu_found(info == TD_CU_NOT_FINITE ? a.not_finite : a.failed,
-                a.batch > 1 ? first + 1 : info, info);
+    td_cu_found(info == TD_CU_NOT_FINITE ? a.not_finite : a.failed, a.batch > 1 ? first + 1 : info,
+                info);
 }
 
 cudaError_t td_cu_factor_answer(const td_cu_answer *a, cudaStream_t stream) {
@@ -163,8 +162,7 @@ __global__ void td_factor_others_kernel(long long all, int n, const double *valu
 }
 
 __global__ void td_factor_cofactor_kernel(const __grid_constant__ td_cu_columns a, int n,
-                                          const double *u, const double *others,
-                                          const double *v) {
+                                          const double *u, const double *others, const double *v) {
     long long item = (long long)n * n;
     for (long long e = td_my_first(); e < a.batch * item; e += td_all_threads()) {
         long long inside, row, at = td_cu_divide(e, item, &inside);
@@ -183,10 +181,10 @@ cudaError_t td_cu_factor_cofactor(const td_cu_columns *a, int n, const double *u
     long long all = a->batch * n;
     cudaError_t error = TD_LAUNCH(td_factor_others_kernel, td_blocks_of(all), TD_GROUP_BLOCK,
                                   stream, all, n, values, others);
-    return error != cudaSuccess ? error
-                                : TD_LAUNCH(td_factor_cofactor_kernel, td_blocks_of(all * n),
-                                            TD_GROUP_BLOCK, stream, *a, n, u,
-                                            (const double *)others, v);
+    return error != cudaSuccess
+               ? error
+               : TD_LAUNCH(td_factor_cofactor_kernel, td_blocks_of(all * n), TD_GROUP_BLOCK, stream,
+                           *a, n, u, (const double *)others, v);
 }
 
 __global__ void td_factor_orient_kernel(const __grid_constant__ td_cu_columns a, int n,

@@ -22,8 +22,8 @@ __device__ static inline long long td_to_offset(const td_cu_combination &c, cons
     return td_cu_offset(c.rows, key) + td_cu_offset(c.to_before, p.before) +
            td_cu_offset(c.to_after, p.after);
 }
-__device__ static inline long long td_from_offset(const td_cu_combination &c,
-                                                  const td_cu_place &p, long long row) {
+__device__ static inline long long td_from_offset(const td_cu_combination &c, const td_cu_place &p,
+                                                  long long row) {
     return td_cu_offset(c.sources, row) + p.before * c.from_before + p.after;
 }
 
@@ -102,8 +102,7 @@ __global__ void td_put_last_kernel(const __grid_constant__ td_cu_combination c) 
         return;
     unsigned key = c.keys[p.row];
     if (key < c.limit && c.last[key] == p.row)
-        ((T *)c.to)[td_to_offset(c, p, key)] =
-            ((const T *)c.from)[td_from_offset(c, p, p.row)];
+        ((T *)c.to)[td_to_offset(c, p, key)] = ((const T *)c.from)[td_from_offset(c, p, p.row)];
 }
 
 cudaError_t td_cu_put_last(const td_cu_combination *c, cudaStream_t stream) {
@@ -148,7 +147,7 @@ cudaError_t td_cu_write_serial(const td_cu_serial_write *w, cudaStream_t stream)
 }
 
 template <typename T>
-__global__ void td_write_lines_kernel(const __grid_constant__ td_cu_lines l) {
+__global__ void td_write_lines_kernel(const __grid_constant__ td_cu_written_lines l) {
     long long line = td_thread();
     if (line >= l.lines)
         return;
@@ -166,7 +165,7 @@ __global__ void td_write_lines_kernel(const __grid_constant__ td_cu_lines l) {
     }
 }
 
-cudaError_t td_cu_write_lines(const td_cu_lines *l, cudaStream_t stream) {
+cudaError_t td_cu_write_lines(const td_cu_written_lines *l, cudaStream_t stream) {
     TD_BY_DTYPE(l->dtype, T,
                 return TD_LAUNCH(td_write_lines_kernel<T>, td_index_blocks(l->lines),
                                  TD_INDEX_BLOCK, stream, *l))

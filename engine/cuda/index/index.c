@@ -234,18 +234,18 @@ static td_status scatter_lines(const td_gather_plan *p, const td_cu_gather *g, i
                                cudaStream_t s) {
     const td_tensor *index = p->index;
     bool flat = index->ndim == 0;
-    td_cu_lines l = {.index = index->data,
-                     .to = p->out->data,
-                     .from = p->x->data,
-                     .dtype = p->out->dtype,
-                     .how = (int)p->how,
-                     .lines = lines,
-                     .length = flat ? 1 : index->sizes[p->dim],
-                     .size = g->size,
-                     .index_step = flat ? 0 : index->strides[p->dim],
-                     .from_step = flat ? 0 : p->x->strides[p->dim],
-                     .to_stride = g->stride,
-                     .report = g->report};
+    td_cu_written_lines l = {.index = index->data,
+                             .to = p->out->data,
+                             .from = p->x->data,
+                             .dtype = p->out->dtype,
+                             .how = (int)p->how,
+                             .lines = lines,
+                             .length = flat ? 1 : index->sizes[p->dim],
+                             .size = g->size,
+                             .index_step = flat ? 0 : index->strides[p->dim],
+                             .from_step = flat ? 0 : p->x->strides[p->dim],
+                             .to_stride = g->stride,
+                             .report = g->report};
     without_dim(&l.index_dims, p->dim, index, index->strides);
     without_dim(&l.from_dims, p->dim, index, p->x->strides);
     without_dim(&l.to_dims, p->dim, index, p->out->strides);

@@ -70,7 +70,7 @@ typedef struct td_cu_serial_write {
 
 /* Lines of the index along the dim, each taken by one thread from its beginning to its end. `index`
  * and the others walk the lines' first elements; steps lead along a line. */
-typedef struct td_cu_lines {
+typedef struct td_cu_written_lines {
     const int64_t *index;
     void *to;
     const void *from;
@@ -79,7 +79,7 @@ typedef struct td_cu_lines {
     int64_t index_step, from_step, to_stride;
     td_cu_dims index_dims, from_dims, to_dims;
     td_cu_report report;
-} td_cu_lines;
+} td_cu_written_lines;
 
 #ifdef __cplusplus
 extern "C" {
@@ -102,7 +102,7 @@ cudaError_t td_cu_combine_ordered(const td_cu_combination *c, cudaStream_t strea
 cudaError_t td_cu_combine_single(const td_cu_combination *c, cudaStream_t stream);
 cudaError_t td_cu_put_last(const td_cu_combination *c, cudaStream_t stream);
 cudaError_t td_cu_write_serial(const td_cu_serial_write *w, cudaStream_t stream);
-cudaError_t td_cu_write_lines(const td_cu_lines *l, cudaStream_t stream);
+cudaError_t td_cu_write_lines(const td_cu_written_lines *l, cudaStream_t stream);
 #ifdef __cplusplus
 }
 #endif

@@ -40,15 +40,15 @@ td_status td_cuda_quantized_pack(const td_quantized_pack_plan *p) {
     td_status status = td_cuda_begin(p->stream, 4, p->tensors, &s);
     if (status != TD_OK)
         return status;
-    return td_cuda_status(td_cu_run_lines(&(td_cu_lines){.out = p->out->data,
-                                                         .weight = p->weight->data,
-                                                         .scales = p->scales->data,
-                                                         .zero_points = p->zero_points->data,
-                                                         .groups = l.groups,
-                                                         .columns = l.columns,
-                                                         .depth = l.depth,
-                                                         .lines = l.lines,
-                                                         .step = l.step},
+    return td_cuda_status(td_cu_run_lines(&(td_cu_weight_lines){.out = p->out->data,
+                                                                .weight = p->weight->data,
+                                                                .scales = p->scales->data,
+                                                                .zero_points = p->zero_points->data,
+                                                                .groups = l.groups,
+                                                                .columns = l.columns,
+                                                                .depth = l.depth,
+                                                                .lines = l.lines,
+                                                                .step = l.step},
                                           s),
                           "packing weights");
 }

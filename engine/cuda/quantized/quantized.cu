@@ -34,7 +34,7 @@ template <typename T> __global__ void td_quantize_kernel(const __grid_constant__
 /* ---- weights to lines ---- */
 
 /* A warp for each line, those that fill up a group too. */
-__global__ void td_lines_kernel(const __grid_constant__ td_cu_lines l) {
+__global__ void td_lines_kernel(const __grid_constant__ td_cu_weight_lines l) {
     const long long line = (long long)blockIdx.x * TD_GROUP_WARPS + threadIdx.x / 32;
     const int lane = (int)threadIdx.x % 32;
     long long column;
@@ -85,7 +85,7 @@ cudaError_t td_cu_run_quantize(const td_cu_quantize *q, cudaStream_t stream) {
     return TD_LAUNCH((td_quantize_kernel<int>), blocks, TD_GROUP_BLOCK, stream, *q);
 }
 
-cudaError_t td_cu_run_lines(const td_cu_lines *l, cudaStream_t stream) {
+cudaError_t td_cu_run_lines(const td_cu_weight_lines *l, cudaStream_t stream) {
     const long long blocks = (l->groups * l->lines + TD_GROUP_WARPS - 1) / TD_GROUP_WARPS;
     return TD_LAUNCH_TOGETHER(td_lines_kernel, (unsigned)blocks, TD_GROUP_BLOCK, stream, *l);
 }

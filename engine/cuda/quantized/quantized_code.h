@@ -25,13 +25,13 @@ typedef struct td_cu_line_head {
 
 /* Rows of a weight, and the memory of their lines (ops/plan/quantized_pack.h): `lines` for each
  * group, `step` bytes apart, of which the first `columns` are rows of `depth`. */
-typedef struct td_cu_lines {
+typedef struct td_cu_weight_lines {
     unsigned char *out;
     const signed char *weight;
     const float *scales;
     const int32_t *zero_points;
     int64_t groups, columns, depth, lines, step;
-} td_cu_lines;
+} td_cu_weight_lines;
 
 /* td_quantized_binary_plan. */
 typedef struct td_cu_quantized_binary {
@@ -55,7 +55,7 @@ typedef struct td_cu_byte_lookup {
 extern "C" {
 #endif
 cudaError_t td_cu_run_quantize(const td_cu_quantize *q, cudaStream_t stream);
-cudaError_t td_cu_run_lines(const td_cu_lines *l, cudaStream_t stream);
+cudaError_t td_cu_run_lines(const td_cu_weight_lines *l, cudaStream_t stream);
 cudaError_t td_cu_run_quantized_binary(const td_cu_quantized_binary *b, cudaStream_t stream);
 cudaError_t td_cu_run_byte_lookup(const td_cu_byte_lookup *l, cudaStream_t stream);
 #ifdef __cplusplus

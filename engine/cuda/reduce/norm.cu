@@ -2,12 +2,13 @@
  *
  * A row's moments are sums of distances to its first element, in double: of float32 that loses
  * nothing, however far that element lies from the others; of float64 the deviations are taken in a
- * second pass, over a power of two where their squares would leave it. A mean goes in two parts into the elements' arithmetic, which is the wide type's. */
+ * second pass, over a power of two where their squares would leave it. A mean goes in two parts
+ * into the elements' arithmetic, which is the wide type's. */
 #include "engine/cuda/reduce/norm_code.h"
 
 #include "engine/cuda/limits.h"
-#include "engine/cuda/runtime/elements.cuh"
 #include "engine/cuda/reduce/reduction.cuh"
+#include "engine/cuda/runtime/elements.cuh"
 #include "engine/cuda/runtime/squares.cuh"
 
 static int td_lanes_of(long long n) {
@@ -158,8 +159,8 @@ __global__ void td_norm_back_kernel(const __grid_constant__ td_cu_norm s, int la
         pack vx = *(const pack *)(const void *)(x + r.base + i);
         pack vg = *(const pack *)(const void *)(g + r.base + i);
         for (int e = 0; e < N; e++) {
-            double own = (double)td_widen(vg.e[e]) *
-                         (double)td_weight_at<W>(s, s.weight, r, i + e, 1);
+            double own =
+                (double)td_widen(vg.e[e]) * (double)td_weight_at<W>(s, s.weight, r, i + e, 1);
             sums.a += own;
             sums.b += own * ((double)td_widen(vx.e[e]) - (double)mean);
         }
@@ -168,7 +169,8 @@ __global__ void td_norm_back_kernel(const __grid_constant__ td_cu_norm s, int la
     if (!r.there)
         return;
     double factor = (double)rstd, count = (double)n;
-    W along = (W)(-factor * (factor * sums.b / count)); /* of normalised x: powers leave the dtype */
+    W along =
+        (W)(-factor * (factor * sums.b / count)); /* of normalised x: powers leave the dtype */
     W shift = s.centered ? (W)(-factor * sums.a / count) : (W)0;
     for (long long i = (long long)r.lane * N; i < n; i += (long long)lanes * N) {
         pack vx = *(const pack *)(const void *)(x + r.base + i);
@@ -193,8 +195,7 @@ static cudaError_t td_launch_norm(const td_cu_norm *s, cudaStream_t stream) {
                                      lanes);
 }
 
-template <typename T>
-static cudaError_t td_choose_norm(const td_cu_norm *s, cudaStream_t stream) {
+template <typename T> static cudaError_t td_choose_norm(const td_cu_norm *s, cudaStream_t stream) {
     enum { N = 16 / sizeof(T) };
     if (s->per * s->inner % N == 0 && td_is_aligned(s->x) && td_is_aligned(s->out) &&
         td_is_aligned(s->g))
@@ -214,9 +215,7 @@ cudaError_t td_cu_run_norm_backward(const td_cu_norm *s, cudaStream_t stream) {
 /* ---- gradients of the weights ---- */
 
 /* Two tensors' elements at one place. */
-template <typename W> struct td_both {
-    W g, x;
-};
+template <typename W> struct td_both { W g, x; };
 
 template <typename E> struct td_weights_fold : td_cu_norm {
     typedef E T;
@@ -254,8 +253,7 @@ static cudaError_t td_launch_sums(const td_cu_reduction *s, const G *given, void
 
 cudaError_t td_cu_run_norm_weights(const td_cu_reduction *s, const td_cu_norm *n, void *partial,
                                    cudaStream_t stream) {
-    TD_BY_FLOAT(n->dtype, T,
-                return td_launch_sums<td_weights_fold<T>>(s, n, partial, stream))
+    TD_BY_FLOAT(n->dtype, T, return td_launch_sums<td_weights_fold<T>>(s, n, partial, stream))
     return cudaErrorInvalidValue;
 }
 
@@ -278,15 +276,11 @@ __device__ static inline td_cu_narrow_spread td_join_spreads(td_cu_narrow_spread
 }
 __device__ static inline double td_around_mean(td_cu_narrow_spread acc, long long count,
                                                double *scale) {
-    return td_around_mean(td_cu_spread{{0, acc.squares, 0}, acc.sum}, count, scale);
+    return td_around_mean(td_cu_squares{{0, acc.squares, 0}, acc.sum}, count, scale);
 }
 
-template <typename E> struct td_spread_of {
-    typedef td_cu_narrow_spread A;
-};
-template <> struct td_spread_of<double> {
-    typedef td_cu_spread A;
-};
+template <typename E> struct td_spread_of { typedef td_cu_narrow_spread A; };
+template <> struct td_spread_of<double> { typedef td_cu_squares A; };
 
 /* Mean, mean squared deviation and 1 over its root, from the distances to the channel's first
  * element. */
@@ -343,14 +337,12 @@ template <typename E> struct td_products_fold : td_cu_channels {
     }
 };
 
-cudaError_t td_cu_run_channel_sums(const td_cu_reduction *s, const td_cu_channels *c,
-                                   void *partial, cudaStream_t stream) {
+cudaError_t td_cu_run_channel_sums(const td_cu_reduction *s, const td_cu_channels *c, void *partial,
+                                   cudaStream_t stream) {
     if (c->g) {
-        TD_BY_FLOAT(c->dtype, T,
-                    return td_launch_sums<td_products_fold<T>>(s, c, partial, stream))
+        TD_BY_FLOAT(c->dtype, T, return td_launch_sums<td_products_fold<T>>(s, c, partial, stream))
     } else {
-        TD_BY_FLOAT(c->dtype, T,
-                    return td_launch_sums<td_moments_fold<T>>(s, c, partial, stream))
+        TD_BY_FLOAT(c->dtype, T, return td_launch_sums<td_moments_fold<T>>(s, c, partial, stream))
     }
     return cudaErrorInvalidValue;
 }
@@ -373,11 +365,12 @@ __device__ static inline td_channel<W> td_channel_of(const td_cu_channel_map &s,
 }
 
 template <typename T, int N>
-__device__ static inline td_pack<T, N> td_mapped(const td_cu_channel_map &s, td_pack<T, N> g, td_pack<T, N> x,
-                                                 const td_channel<td_wide<T> > *k, int by_element) {
+__device__ static inline td_pack<T, N> td_mapped(const td_cu_channel_map &s, td_pack<T, N> g,
+                                                 td_pack<T, N> x, const td_channel<td_wide<T>> *k,
+                                                 int by_element) {
     td_pack<T, N> out;
     for (int e = 0; e < N; e++) {
-        const td_channel<td_wide<T> > &c = k[by_element ? e : 0];
+        const td_channel<td_wide<T>> &c = k[by_element ? e : 0];
         td_wide<T> y = c.bias;
         if (s.x)
             y += (td_widen(x.e[e]) - c.mean) * c.rstd * c.weight;
@@ -388,8 +381,8 @@ __device__ static inline td_pack<T, N> td_mapped(const td_cu_channel_map &s, td_
     return out;
 }
 
-/* Channels side by side: a thread goes from row to row within its channels, whose numbers it keeps. Threads together step
- * over whole rows. */
+/* Channels side by side: a thread goes from row to row within its channels, whose numbers it keeps.
+ * Threads together step over whole rows. */
 template <typename T, int N>
 __global__ void td_channel_rows_kernel(const __grid_constant__ td_cu_channel_map s) {
     typedef td_pack<T, N> pack;
@@ -397,15 +390,16 @@ __global__ void td_channel_rows_kernel(const __grid_constant__ td_cu_channel_map
     long long step = (long long)gridDim.x * TD_GROUP_BLOCK * N;
     const T *g = (const T *)(s.g ? s.g : s.x), *x = (const T *)(s.x ? s.x : s.g);
     T *out = (T *)s.out;
-    td_channel<td_wide<T> > k[N];
+    td_channel<td_wide<T>> k[N];
     if (at >= s.numel)
         return;
     long long first = at - td_divide(at, s.channels) * s.channels;
     for (int e = 0; e < N; e++)
-        k[e] = td_channel_of<td_wide<T> >(s, first + e);
+        k[e] = td_channel_of<td_wide<T>>(s, first + e);
     for (; at + step < s.numel; at += 2 * step) {
         pack g0 = *(const pack *)(const void *)(g + at), x0 = *(const pack *)(const void *)(x + at);
-        pack g1 = *(const pack *)(const void *)(g + at + step), x1 = *(const pack *)(const void *)(x + at + step);
+        pack g1 = *(const pack *)(const void *)(g + at + step),
+             x1 = *(const pack *)(const void *)(x + at + step);
         *(pack *)(void *)(out + at) = td_mapped<T, N>(s, g0, x0, k, 1);
         *(pack *)(void *)(out + at + step) = td_mapped<T, N>(s, g1, x1, k, 1);
     }
@@ -424,7 +418,8 @@ __global__ void td_channel_map_kernel(const __grid_constant__ td_cu_channel_map 
         pack g = *(const pack *)(const void *)((const T *)(s.g ? s.g : s.x) + at);
         pack x = *(const pack *)(const void *)((const T *)(s.x ? s.x : s.g) + at);
         long long row = td_divide(at, s.inner);
-        td_channel<td_wide<T> > k = td_channel_of<td_wide<T> >(s, row - td_divide(row, s.channels) * s.channels);
+        td_channel<td_wide<T>> k =
+            td_channel_of<td_wide<T>>(s, row - td_divide(row, s.channels) * s.channels);
         *(pack *)(void *)((T *)s.out + at) = td_mapped<T, N>(s, g, x, &k, 0);
     }
 }
@@ -444,8 +439,9 @@ static cudaError_t td_launch_map(const td_cu_channel_map *s, cudaStream_t stream
     if (unit > 0 && unit <= TD_LIMIT(NORM_MAP_UNIT)) {
         if (blocks > TD_LIMIT(NORM_MAP_FULL))
             blocks = TD_LIMIT(NORM_MAP_FULL);
-        return TD_LAUNCH((td_channel_rows_kernel<T, N>), (unsigned int)((blocks + unit - 1) / unit * unit),
-                         TD_GROUP_BLOCK, stream, *s);
+        return TD_LAUNCH((td_channel_rows_kernel<T, N>),
+                         (unsigned int)((blocks + unit - 1) / unit * unit), TD_GROUP_BLOCK, stream,
+                         *s);
     }
     return TD_LAUNCH((td_channel_map_kernel<T, N>), (unsigned int)(blocks < most ? blocks : most),
                      TD_GROUP_BLOCK, stream, *s);
@@ -454,7 +450,8 @@ static cudaError_t td_launch_map(const td_cu_channel_map *s, cudaStream_t stream
 template <typename T>
 static cudaError_t td_choose_map(const td_cu_channel_map *s, cudaStream_t stream) {
     enum { N = 16 / sizeof(T) };
-    bool whole = s->inner == 1 ? s->channels % N == 0 && td_unit_of(s->channels / N) <= TD_LIMIT(NORM_MAP_UNIT)
+    bool whole = s->inner == 1 ? s->channels % N == 0 &&
+                                     td_unit_of(s->channels / N) <= TD_LIMIT(NORM_MAP_UNIT)
                                : s->inner % N == 0;
     if (whole && td_is_aligned(s->g) && td_is_aligned(s->x) && td_is_aligned(s->out))
         return td_launch_map<T, N>(s, stream);

@@ -1,12 +1,12 @@
 /* reduce.cu: sums, products, extremes, norms and moments over dims.
  *
  * Floats are gathered up in double, integers in int64. Squares and deviations have results of more
- * than one number: squares of float64 are summed in three ranges (Blue, 1978), so that none is lost;
- * deviations come with their own sum, which puts right what the rounding of their center leaves.
- * Powers of float64 are those of elements over the power of two below the largest. */
+ * than one number: squares of float64 are summed in three ranges (Blue, 1978), so that none is
+ * lost; deviations come with their own sum, which puts right what the rounding of their center
+ * leaves. Powers of float64 are those of elements over the power of two below the largest. */
+#include "engine/cuda/reduce/reduction.cuh"
 #include "engine/cuda/runtime/elements.cuh"
 #include "engine/cuda/runtime/math.cuh"
-#include "engine/cuda/reduce/reduction.cuh"
 #include "engine/cuda/runtime/squares.cuh"
 
 /* ---- elements ---- */
@@ -59,11 +59,16 @@ __device__ static inline void td_store_number(int dtype, void *out, long long at
 
 __device__ static inline double td_finish_number(const td_cu_fold &f, double v, long long count) {
     switch (f.finish) {
-    case TD_CU_DIVIDE: return v / f.param;
-    case TD_CU_POWER: return f.param == 0.5 ? sqrt(v) : td_power(v, f.param);
-    case TD_CU_ALL: return v == (double)count;
-    case TD_CU_NOT_0: return v != 0;
-    case TD_CU_STD: return sqrt(v / f.param);
+    case TD_CU_DIVIDE:
+        return v / f.param;
+    case TD_CU_POWER:
+        return f.param == 0.5 ? sqrt(v) : td_power(v, f.param);
+    case TD_CU_ALL:
+        return v == (double)count;
+    case TD_CU_NOT_0:
+        return v != 0;
+    case TD_CU_STD:
+        return sqrt(v / f.param);
     }
     return v; /* as it is */
 }
@@ -75,10 +80,10 @@ __device__ static inline long long td_finish_number(const td_cu_fold &f, long lo
 /* ---- one number for each output ---- */
 
 __device__ static inline double td_start_of(int fold, double) {
-    return fold == TD_CU_PROD                              ? 1
-           : fold == TD_CU_MAX                             ? -(double)INFINITY
-           : fold == TD_CU_MIN || fold == TD_CU_ABS_MIN    ? (double)INFINITY
-                                                           : 0;
+    return fold == TD_CU_PROD                           ? 1
+           : fold == TD_CU_MAX                          ? -(double)INFINITY
+           : fold == TD_CU_MIN || fold == TD_CU_ABS_MIN ? (double)INFINITY
+                                                        : 0;
 }
 __device__ static inline float td_start_of(int fold, float) {
     return (float)td_start_of(fold, 0.0);
@@ -100,34 +105,50 @@ template <int N, int OUTPUTS>
 __device__ static inline void td_map(const td_cu_fold &f, double (&v)[N],
                                      const double (&center)[OUTPUTS]) {
     switch (f.fold) { /* sums, products and extremes: as they are */
-    case TD_CU_NANSUM: TD_EACH(v[e] = v[e] == v[e] ? v[e] : 0)
+    case TD_CU_NANSUM:
+        TD_EACH(v[e] = v[e] == v[e] ? v[e] : 0)
     case TD_CU_ABS_SUM:
     case TD_CU_ABS_MAX:
-    case TD_CU_ABS_MIN: TD_EACH(v[e] = fabs(v[e]))
-    case TD_CU_SQUARE_SUM: TD_EACH(v[e] *= v[e])
-    case TD_CU_NONZERO: TD_EACH(v[e] = v[e] != 0)
-    case TD_CU_POWER_SUM: TD_EACH(v[e] = td_power(fabs(v[e]) * center[e % OUTPUTS], f.power))
-    case TD_CU_MEAN: TD_EACH(v[e] -= center[e % OUTPUTS])
+    case TD_CU_ABS_MIN:
+        TD_EACH(v[e] = fabs(v[e]))
+    case TD_CU_SQUARE_SUM:
+        TD_EACH(v[e] *= v[e])
+    case TD_CU_NONZERO:
+        TD_EACH(v[e] = v[e] != 0)
+    case TD_CU_POWER_SUM:
+        TD_EACH(v[e] = td_power(fabs(v[e]) * center[e % OUTPUTS], f.power))
+    case TD_CU_MEAN:
+        TD_EACH(v[e] -= center[e % OUTPUTS])
     }
 }
 template <int N, int OUTPUTS>
 __device__ static inline void td_map(const td_cu_fold &f, long long (&v)[N],
                                      const double (&)[OUTPUTS]) {
     switch (f.fold) {
-    case TD_CU_NONZERO: TD_EACH(v[e] = v[e] != 0)
+    case TD_CU_NONZERO:
+        TD_EACH(v[e] = v[e] != 0)
     }
 }
 
 template <int N, int CHAINS, typename W>
 __device__ static inline void td_join(int fold, W (&acc)[CHAINS], const W (&v)[N]) {
     switch (fold) {
-    case TD_CU_PROD: TD_EACH(acc[e % CHAINS] *= v[e])
+    case TD_CU_PROD:
+        TD_EACH(acc[e % CHAINS] *= v[e])
     case TD_CU_MAX:
-    case TD_CU_ABS_MAX: TD_EACH(acc[e % CHAINS] = td_cu_max(acc[e % CHAINS], v[e]))
+    case TD_CU_ABS_MAX:
+        TD_EACH(acc[e % CHAINS] = td_cu_max(acc[e % CHAINS], v[e]))
     case TD_CU_MIN:
-    case TD_CU_ABS_MIN: TD_EACH(acc[e % CHAINS] = td_cu_min(acc[e % CHAINS], v[e]))
-    case TD_CU_SUM: case TD_CU_NANSUM: case TD_CU_ABS_SUM: case TD_CU_SQUARE_SUM: case TD_CU_NONZERO:
-    case TD_CU_POWER_SUM: case TD_CU_MEAN: TD_EACH(acc[e % CHAINS] += v[e])
+    case TD_CU_ABS_MIN:
+        TD_EACH(acc[e % CHAINS] = td_cu_min(acc[e % CHAINS], v[e]))
+    case TD_CU_SUM:
+    case TD_CU_NANSUM:
+    case TD_CU_ABS_SUM:
+    case TD_CU_SQUARE_SUM:
+    case TD_CU_NONZERO:
+    case TD_CU_POWER_SUM:
+    case TD_CU_MEAN:
+        TD_EACH(acc[e % CHAINS] += v[e])
     }
 }
 
@@ -201,7 +222,7 @@ template <typename L, int KIND> struct td_number_fold : td_cu_fold {
 template <typename L> struct td_wide_centered_fold : td_cu_fold {
     typedef typename L::T T;
     typedef T V;
-    typedef td_cu_spread A;
+    typedef td_cu_squares A;
     typedef double C;
     enum { VECTOR = L::VECTOR };
 
@@ -215,7 +236,9 @@ template <typename L> struct td_wide_centered_fold : td_cu_fold {
     __device__ void finish(const td_cu_reduction &s, const td_output_place &at, A acc) const {
         double scale, sum = td_around_mean(acc, s.count, &scale);
         sum = td_finish_number(*this, sum, s.count) / scale;
-        td_store_number(to, out, at.out_offset, static_cast<const td_cu_fold &>(*this).finish == TD_CU_STD ? sum : sum / scale);
+        td_store_number(to, out, at.out_offset,
+                        static_cast<const td_cu_fold &>(*this).finish == TD_CU_STD ? sum
+                                                                                   : sum / scale);
     }
 };
 
@@ -263,7 +286,6 @@ template <typename L> struct td_scale_fold : td_cu_fold {
         centers[at.number] = td_scale_of(acc, power);
     }
 };
-
 
 template <typename L> struct td_norm_fold : td_cu_fold {
     typedef typename L::T T;
@@ -315,9 +337,10 @@ static cudaError_t td_choose_float_fold(const td_cu_reduction *s, const td_cu_fo
 template <typename L>
 static cudaError_t td_choose_wide_fold(const td_cu_reduction *s, const td_cu_fold *f, void *partial,
                                        cudaStream_t stream) {
-    return f->fold == TD_CU_NORM    ? td_launch_fold<td_norm_fold<L>>(s, f, partial, stream)
-           : f->fold == TD_CU_SCALE ? td_launch_fold<td_scale_fold<L>>(s, f, partial, stream)
-                                    : td_launch_fold<td_wide_centered_fold<L>>(s, f, partial, stream);
+    return f->fold == TD_CU_NORM ? td_launch_fold<td_norm_fold<L>>(s, f, partial, stream)
+           : f->fold == TD_CU_SCALE
+               ? td_launch_fold<td_scale_fold<L>>(s, f, partial, stream)
+               : td_launch_fold<td_wide_centered_fold<L>>(s, f, partial, stream);
 }
 
 cudaError_t td_cu_run_fold(const td_cu_reduction *s, const td_cu_fold *f, void *partial,
@@ -339,6 +362,7 @@ cudaError_t td_cu_run_fold(const td_cu_reduction *s, const td_cu_fold *f, void *
         TD_CASE_(TD_BOOL, td_bool, T, return td_choose_fold<td_plain<T>>(s, f, partial, stream))
         TD_CASES_INT_(T, return td_choose_fold<td_plain<T>>(s, f, partial, stream))
         TD_CASES_FLOAT_(T, return td_choose_float_fold<td_plain<T>>(s, f, partial, stream))
-    default: return cudaErrorInvalidValue;
+    default:
+        return cudaErrorInvalidValue;
     }
 }

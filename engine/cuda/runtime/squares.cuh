@@ -24,23 +24,23 @@ __device__ static inline double td_join_squares(td_cu_three acc, double *scale) 
 }
 
 /* Squares of the distances to a center, and the distances. */
-struct td_cu_spread {
+struct td_cu_squares {
     td_cu_three squares;
     double sum;
 };
-__device__ static inline td_cu_spread td_shuffle_xor(td_cu_spread mine, int by) {
-    return td_cu_spread{td_shuffle_xor(mine.squares, by), td_shuffle_xor(mine.sum, by)};
+__device__ static inline td_cu_squares td_shuffle_xor(td_cu_squares mine, int by) {
+    return td_cu_squares{td_shuffle_xor(mine.squares, by), td_shuffle_xor(mine.sum, by)};
 }
-__device__ static inline void td_take_distance(td_cu_spread &acc, double d) {
+__device__ static inline void td_take_distance(td_cu_squares &acc, double d) {
     td_take_square(acc.squares, d);
     acc.sum += d;
 }
-__device__ static inline td_cu_spread td_join_spreads(td_cu_spread a, td_cu_spread b) {
-    return td_cu_spread{td_adder().join(a.squares, b.squares), a.sum + b.sum};
+__device__ static inline td_cu_squares td_join_spreads(td_cu_squares a, td_cu_squares b) {
+    return td_cu_squares{td_adder().join(a.squares, b.squares), a.sum + b.sum};
 }
 
 /* The sum of the squares around the mean instead, over the square of `scale`. */
-__device__ static inline double td_around_mean(td_cu_spread acc, long long count, double *scale) {
+__device__ static inline double td_around_mean(td_cu_squares acc, long long count, double *scale) {
     double sum = td_join_squares(acc.squares, scale), rest = acc.sum * *scale;
     sum = count > 0 ? sum - rest / (double)count * rest : 0;
     return sum > 0 || sum != sum ? sum : 0;
