@@ -219,7 +219,7 @@ local function linears(quantized, dynamic)
         derive = make,
         multiply = multiply,
         forward = function(self, x) return tide._quantized_linear_dynamic(x, packed_of(self), self.bias, self.relu, self.reduce_range) end,
-        extra_repr = linear_text,
+        extra_repr = function(self) return linear_text(self) .. ", dtype=qint8" end,
     })
     dynamic.Linear.from_float = tide._function("from_float(Module linear, bool relu=false) -> Module",
         "The layer of the weights of a tide.nn.Linear.", function(linear, relu)

@@ -30,9 +30,12 @@ end
 local QConfigMapping = { __name = "QConfigMapping" }
 QConfigMapping.__index = QConfigMapping
 
+-- default_dynamic_qconfig and its kin are functions here, and values in PyTorch.
+local function describe(value) return tide._describe(value) .. (type(value) == "function" and ": call it for the QConfig that it makes" or "") end
+
 local function check_config(name, config)
     if config ~= nil and config ~= false and not is_config(config) then
-        fail("%s: a QConfig expected, or nil or false for a layer that stays in floats, got %s", name, tide._describe(config))
+        fail("%s: a QConfig expected, or nil or false for a layer that stays in floats, got %s", name, describe(config))
     end
     return config or false
 end
@@ -76,7 +79,7 @@ local function mapping_of(fname, value)
     elseif is_config(value) then
         return new_mapping():set_global(value)
     elseif type(value) ~= "table" or getmetatable(value) then
-        fail("%s: qconfig: a QConfig, a QConfigMapping or a table of them expected, got %s", fname, tide._describe(value))
+        fail("%s: qconfig: a QConfig, a QConfigMapping or a table of them expected, got %s", fname, describe(value))
     end
     local mapping = new_mapping()
     for key, config in pairs(value) do

@@ -22,13 +22,16 @@ return function(quantization)
     local function joined(a, b) return table.move(b, 1, #b, #a + 1, table.move(a, 1, #a, 1, {})) end
     local ALL <const> = joined(USUAL, tree.TABLES)
 
-    quantization.quantize_dynamic = declare("quantize_dynamic(Module model, list? types=nil, *, any? qconfig=nil) -> Module",
+    quantization.quantize_dynamic = declare("quantize_dynamic(Module model, list? types=nil, any? dtype=nil, *, any? qconfig=nil) -> Module",
         "A copy of the model whose linear layers have int8 weights and quantize what they are given by its own range; a ReLU "
         .. "behind one in a Sequential becomes part of it. types: the classes to replace, of tide.nn.Linear, LSTM, GRU and RNN (all four as if "
         .. "nothing is said), Embedding and EmbeddingBag, whose rows become bytes. qconfig: a QConfigMapping or what is short for one "
         .. "(?tide.quantization.QConfigMapping), by which layers stay in floats or are replaced in another way; a float_qparams_weight_only_qconfig "
-        .. "there replaces tables that types don't name.",
-        function(model, types, qconfig)
+        .. "there replaces tables that types don't name. dtype: tide.qint8, which is what there is.",
+        function(model, types, dtype, qconfig)
+            if dtype ~= nil and dtype ~= tide.qint8 then
+                fail("quantize_dynamic: dtype: weights become qint8, got %s", tostring(dtype))
+            end
             local unobserved = types and {} or tree.TABLES
             types = types or qconfig and ALL or USUAL
             for _, class in ipairs(types) do
