@@ -147,7 +147,9 @@ class Notebooks(unittest.TestCase):
         self.assertIn("conv2d", cells["step"]["outputs"][-1]["data"]["text/plain"])
         self.assertIn("text/html", cells["timeline"]["outputs"][-1]["data"])
         self.assertIn("In[1]:8", printed(cells["events"]))
-        self.assertIn("40 × zeros of the same 8 × 1 × 32 × 32 float32", cells["advice"]["outputs"][-1]["data"]["text/plain"])
+        # Whether the zeros are worth a word depends on their share of the time, which a sanitizer or a busy machine makes small.
+        self.assertRegex(cells["advice"]["outputs"][-1]["data"]["text/plain"],
+                         "40 × zeros of the same 8 × 1 × 32 × 32 float32|nothing that could be better takes 5 % of the time")
         self.assertGreater(int(re.search(r"(\d+) entries", printed(cells["export"])).group(1)), 100)
 
     def test_data(self):
