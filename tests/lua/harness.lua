@@ -151,6 +151,12 @@ function t.error_has(fn, text, what)
     return err
 end
 
+--- refused(text, fn, ...): the same of a call with these arguments.
+function t.refused(text, fn, ...)
+    local arguments = table.pack(...)
+    return t.error_has(function() fn(table.unpack(arguments, 1, arguments.n)) end, text)
+end
+
 --- skip(name, why): say that a test could not run here.
 function t.skip(name, why)
     skipped = skipped + 1

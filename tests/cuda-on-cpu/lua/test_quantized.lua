@@ -32,11 +32,7 @@ local function same(what, fn, ...)
     end
 end
 
-local function refused(text, fn, ...)
-    local ok, why = pcall(fn, ...)
-    t.is_true(not ok, "is refused")
-    t.is_true(string.find(why, text, 1, true) ~= nil, why)
-end
+local refused = t.refused
 
 local function ints(low, high, ...) return tide.randint(low, high + 1, { ... }) end
 local function bytes(x, scale, point) return tide._make_per_tensor_quantized_tensor(x:to(tide.uint8), scale, point) end

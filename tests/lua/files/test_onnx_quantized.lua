@@ -23,10 +23,7 @@ local function near(model, x, step, options)
     t.is_true(off:gt(step / 2):float():mean():item() < 0.05)
 end
 
-local function refused(text, fn, ...)
-    local ok, why = pcall(fn, ...)
-    t.is_true(not ok and string.find(why, text, 1, true), why)
-end
+local refused = t.refused
 
 t.test("layers_with_and_without_stubs_are_written_between_their_roundings", function()
     tide.manual_seed(1)

@@ -4,10 +4,7 @@ local Q, nn = tide.quantization, tide.nn
 
 local function far(y, want) return ((y:double() - want:double()):norm() / want:double():norm()):item() end
 
-local function refused(text, fn, ...)
-    local ok, why = pcall(fn, ...)
-    t.is_true(not ok and string.find(why, text, 1, true), text .. ": " .. tostring(why))
-end
+local refused = t.refused
 
 -- Weights changed where they lie.
 local function change(fn)

@@ -3,11 +3,7 @@
 local t = require "harness"
 local Q, nn = tide.quantization, tide.nn
 
-local function refused(text, fn, ...)
-    local ok, why = pcall(fn, ...)
-    t.is_true(not ok, "is refused")
-    t.is_true(string.find(why, text, 1, true), why)
-end
+local refused = t.refused
 
 local function is_small(module) return module.weight ~= nil and module.weight.is_quantized end
 

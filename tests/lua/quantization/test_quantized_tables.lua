@@ -13,10 +13,7 @@ local function floats(list)
     return tide.tensor(out)
 end
 
-local function refused(text, fn, ...)
-    local ok, why = pcall(fn, ...)
-    t.is_true(not ok and string.find(why, text, 1, true), text .. ": " .. tostring(why))
-end
+local refused = t.refused
 
 local function near(got, want, share) return (got - want):abs():amax():item() <= (share or 4e-6) * want:abs():amax():item() end
 

@@ -5,10 +5,7 @@ local DATA = os.getenv "TIDE_SOURCE" .. "/tests/golden/data/gguf/"
 
 local function far(y, want) return ((y:double() - want:double()):norm() / want:double():norm()):item() end
 
-local function refused(text, fn, ...)
-    local ok, why = pcall(fn, ...)
-    t.is_true(not ok and string.find(why, text, 1, true), text .. ": " .. tostring(why))
-end
+local refused = t.refused
 
 local function model()
     tide.manual_seed(1)

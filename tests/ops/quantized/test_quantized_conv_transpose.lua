@@ -3,11 +3,7 @@
 local t = require "harness"
 local Q, nn = tide.quantization, tide.nn
 
-local function refused(text, fn, ...)
-    local ok, why = pcall(fn, ...)
-    t.is_true(not ok, "is refused")
-    t.is_true(string.find(why, text, 1, true), why)
-end
+local refused = t.refused
 
 local function ints(low, high, sizes) return tide.randint(low, high + 1, sizes) end
 local function bytes(x, scale, point) return tide._make_per_tensor_quantized_tensor(x:to(tide.uint8), scale, point) end
