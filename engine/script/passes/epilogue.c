@@ -51,14 +51,6 @@ static bool is_nil(const td_ir_value *value) {
     return v && td_is_nil(*v);
 }
 
-static bool is_number(const td_ir_value *value, double *number) {
-    const td_value *v = td_ir_constant_of(value);
-    if (!v || (v->kind != TD_KIND_INT && v->kind != TD_KIND_FLOAT))
-        return false;
-    *number = td_arg_double(*v);
-    return true;
-}
-
 static bool is_convolution(const td_ir_node *node) {
     return node && node->kind == TD_IR_OPERATOR && !node->inplace &&
            (node->op == TD_OP(conv1d) || node->op == TD_OP(conv2d) || node->op == TD_OP(conv3d)) &&
@@ -85,7 +77,7 @@ static bool add_padding(const td_ir_node *pad, int spatial, int64_t *padding) {
     double value = 0;
     if (!pairs || pairs->kind != TD_KIND_INTS || pairs->n % 2 || pairs->n > 2 * spatial || !mode ||
         mode->kind != TD_KIND_STRING || strcmp(mode->string, "constant") ||
-        (!is_nil(pad->inputs[3]) && (!is_number(pad->inputs[3], &value) || value != 0)))
+        (!is_nil(pad->inputs[3]) && (!td_ir_number_of(pad->inputs[3], &value) || value != 0)))
         return false;
     for (int k = 0; k < pairs->n; k++) {
         const int d = spatial - 1 - k / 2;
@@ -120,7 +112,7 @@ static void find_add(const td_alias_info *a, chain *c) {
     td_ir_value *made = c->last->outputs[0];
     td_ir_node *add = only_reader(made);
     double alpha;
-    if (!add || add->op != TD_OP(add) || !is_number(add->inputs[2], &alpha) || alpha != 1)
+    if (!add || add->op != TD_OP(add) || !td_ir_number_of(add->inputs[2], &alpha) || alpha != 1)
         return;
     td_ir_value *other = add->inputs[add->inputs[0] == made];
     if ((add->inplace && add->inputs[0] != made) || !same_layout(other->type, made->type) ||
@@ -135,8 +127,8 @@ static void find_add(const td_alias_info *a, chain *c) {
 static bool has_bounds(const td_ir_value *least, const td_ir_value *most, chain *c) {
     c->least = -INFINITY;
     c->most = INFINITY;
-    return (!least || is_nil(least) || is_number(least, &c->least)) &&
-           (!most || is_nil(most) || is_number(most, &c->most));
+    return (!least || is_nil(least) || td_ir_number_of(least, &c->least)) &&
+           (!most || is_nil(most) || td_ir_number_of(most, &c->most));
 }
 
 static bool is_limit(const td_ir_node *node, chain *c) {

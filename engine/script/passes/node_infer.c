@@ -35,6 +35,14 @@ const td_value *td_ir_constant_of(const td_ir_value *value) {
     return value->node && value->node->kind == TD_IR_CONSTANT ? &value->node->constant : NULL;
 }
 
+bool td_ir_number_of(const td_ir_value *value, double *number) {
+    const td_value *v = td_ir_constant_of(value);
+    if (!v || (v->kind != TD_KIND_INT && v->kind != TD_KIND_FLOAT))
+        return false;
+    *number = td_arg_double(*v);
+    return true;
+}
+
 /* ---- arguments ---- */
 
 /* What is taken for a size, and for a number of dims, that is not known. */

@@ -23,6 +23,8 @@ int64_t td_ir_type_bytes(const td_ir_type *type);
 
 /* The value that is a constant's; NULL: it is none. */
 const td_value *td_ir_constant_of(const td_ir_value *value);
+/* Is it a constant that is an integer or a float? */
+bool td_ir_number_of(const td_ir_value *value, double *number);
 
 /* Infer an operator node, by the rules of operators (calls/infer.h) under this thread's modes.
  * Types are made in `g`; NULL: only `exact` and `n` are wanted. Where sizes are not known several

@@ -59,11 +59,9 @@ static bool replace(const context *c, td_ir_node *node, td_ir_value *x, const ch
 /* ---- numbers that change nothing ---- */
 
 static bool is_number(const td_ir_value *value, double wanted) {
-    const td_value *v = td_ir_constant_of(value);
-    if (!v || (v->kind != TD_KIND_INT && v->kind != TD_KIND_FLOAT))
-        return false;
-    double number = td_arg_double(*v);
-    return number == wanted && signbit(number) == signbit(wanted);
+    double number;
+    return td_ir_number_of(value, &number) && number == wanted &&
+           signbit(number) == signbit(wanted);
 }
 
 static bool is_float(const td_ir_value *x) {

@@ -135,7 +135,7 @@ local ELSEWHERE = {
         "tide.distributed.barrier(), which says who is missing", ["distributed.ReduceOp"] = "a word: tide.distributed.all_reduce(x, \"sum\"), mean, max, min, product",
     ["distributed.all_gather_into_tensor"] = "tide.distributed.all_gather", ["distributed.reduce_scatter_tensor"] = "tide.distributed.reduce_scatter",
     ["distributed.all_to_all_single"] = "tide.distributed.all_to_all", ["distributed.fsdp"] = "tide.distributed.optim, which shards an optimizer's state",
-    ["nn.parallel"] = "tide.distributed.DistributedDataParallel and tide.nn.DataParallel", ["nn.parallel.DataParallel"] = "tide.nn.DataParallel",
+    DistributedDataParallel = "tide.distributed.DistributedDataParallel", ["nn.parallel"] = "tide.distributed.DistributedDataParallel and tide.nn.DataParallel", ["nn.parallel.DataParallel"] = "tide.nn.DataParallel",
     ["ao.quantization"] = "tide.quantization", ["ao.nn.quantized"] = "tide.nn.quantized", ["ao.nn.qat"] = "tide.nn.qat", ["ao.nn"] = "tide.nn.quantized and tide.nn.qat",
     ["ao"] = "tide.quantization, tide.nn.quantized and tide.nn.qat", get_default_qat_qconfig = "tide.quantization.prepare_qat(model), which knows its own",
     prepare_fx = "tide.quantization.prepare(model, {qconfig = mapping})", prepare_qat_fx = "tide.quantization.prepare_qat(model, {qconfig = mapping})",
@@ -185,7 +185,6 @@ local ABSENT = {
         Tensor.imag imag angle polar real cdouble cfloat chalf bcomplex32 Complex* eig eigvals view_as_real* view_as_complex* Tensor.angle has_spectral]] },
     { "models of ONNX are read and run by tide.onnx.load, and written by tide.onnx.export", [[onnx onnx.*]] },
     { "a scripted function is kept by f:save(path), and read by tide.jit.load(path)", [[jit.save jit.ScriptFunction.save jit.ScriptModule.save]] },
-    { "tide.distributed.DistributedDataParallel(module)", [[nn.parallel.DistributedDataParallel DistributedDataParallel]] },
     { "functions become graphs by tide.jit: trace, script, save and load", [[jit jit.* compiler compiler.* export export.* fx fx.*
         *Script* TracingState fork wait futures futures.* Future import_ir_module* parse_ir parse_schema parse_type_comment classes ops CompilationUnit LiteScriptModule
         merge_type_from_type_comment unify_type_list package package.* ExecutionPlan Graph GraphExecutorState FileCheck ThroughputBenchmark throughput_benchmark StaticModule freeze AliasDb Block Code Node Use
