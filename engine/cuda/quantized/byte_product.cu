@@ -61,15 +61,23 @@ __device__ long long td_byte_row_of_out(const td_cu_byte_product &p, long long r
 
 /* ---- rows ---- */
 
+/* Where byte k of a row lies; NULL outside. */
+__device__ const unsigned char *td_byte_of_x(const td_cu_byte_product &p,
+                                             const td_cu_byte_place &place, long long group,
+                                             long long k) {
+    long long channel;
+    const long long tap = td_cu_divide(k, p.channels, &channel);
+    const unsigned char *met = td_byte_met(p, place, group, tap);
+    return met ? met + channel : nullptr;
+}
+
 /* Byte k of a row less 128; behind the depth, 0. */
 __device__ int td_byte_of_row(const td_cu_byte_product &p, const td_cu_byte_place &place,
                               long long group, long long k) {
-    long long channel;
     if (k >= p.depth)
         return 0;
-    const long long tap = td_cu_divide(k, p.channels, &channel);
-    const unsigned char *met = td_byte_met(p, place, group, tap);
-    return (met ? met[channel] : p.x_zero_point) - TD_BYTE_SHIFT;
+    const unsigned char *at = td_byte_of_x(p, place, group, k);
+    return (at ? *at : p.x_zero_point) - TD_BYTE_SHIFT;
 }
 
 /* Four bytes of a row from k on, the first in the lowest bits. */
@@ -84,13 +92,11 @@ __device__ unsigned td_word_of_row(const td_cu_byte_product &p, const td_cu_byte
 /* The same where channels are a multiple of four, which lie in one word. */
 __device__ unsigned td_fours_of_row(const td_cu_byte_product &p, const td_cu_byte_place &place,
                                     long long group, long long k) {
-    long long channel;
     if (k >= p.depth)
         return 0;
-    const long long tap = td_cu_divide(k, p.channels, &channel);
-    const unsigned char *met = td_byte_met(p, place, group, tap);
+    const unsigned char *at = td_byte_of_x(p, place, group, k);
     const unsigned outside = (unsigned)p.x_zero_point * 0x01010101u;
-    return (met ? *(const unsigned *)(met + channel) : outside) ^ 0x80808080u;
+    return (at ? *(const unsigned *)at : outside) ^ 0x80808080u;
 }
 
 /* A warp for each row of each group. */

@@ -467,8 +467,8 @@ return function(nn)
         conv(quantized, nn, n)
     end
     tide._require("nn.quantized_transposed").layers(quantized, nn, { define = define, define_from_float = define_from_float, start = start,
-        keep_parameters = keep_parameters, bytes_of = bytes_of, given = given, packed_of = packed_of, scale_text = scale_text, HOW = HOW,
-        HOW_DOC = HOW_DOC })
+        keep_parameters = keep_parameters, bytes_of = bytes_of, given = given, packed_of = packed_of, number = number, scale_text = scale_text,
+        HOW = HOW, HOW_DOC = HOW_DOC })
     tide._require("nn.weight_only")(quantized)
     tide._require("nn.quantized_tables")(quantized)
     between(quantized)

@@ -101,7 +101,7 @@ local function layer(quantized, nn, n, shared)
         end,
         forward = function(self, x)
             return shared.given(self, tide._quantized_conv_transpose(shared.bytes_of(self, x), shared.packed_of(self), self.bias,
-                self.scale:item(), self.zero_point:item(), self.kernel_size, self.stride, self.padding, self.output_padding, self.dilation,
+                shared.number(self.scale), shared.number(self.zero_point), self.kernel_size, self.stride, self.padding, self.output_padding, self.dilation,
                 self.relu))
         end,
         extra_repr = function(self)
