@@ -36,7 +36,7 @@ end
 
 --- forward(x, t): the noise in images (n, channels, height, width) at times (n) from 0 to 1.
 function Net:forward(x, t)
-    local angles = t:unsqueeze(2) * tide.linspace(0, math.log(1000), self.waves):exp()
+    local angles = t:unsqueeze(2) * tide.linspace(0, math.log(1000), self.waves, { device = t.device }):exp()
     local time = self.time(tide.cat({ angles:sin(), angles:cos() }, 2))
     local large = self.down(x, time)
     local small = self.middle(F.avg_pool2d(large, 2), time)

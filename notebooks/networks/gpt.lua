@@ -46,7 +46,7 @@ function Attention:forward(x, cache)
     end
     local mask
     if before > 0 and length > 1 then
-        mask = tide.ones(length, before + length, { dtype = tide.bool }):tril(before)
+        mask = tide.ones(length, before + length, { dtype = tide.bool, device = x.device }):tril(before)
     end
     local y = F.scaled_dot_product_attention(q, k, v, mask, { is_causal = before == 0 })
     return self.c_proj(y:transpose(2, 3):reshape(n, length, width))
@@ -102,7 +102,7 @@ function Gpt:forward(tokens, caches)
     if before + length > self.context then
         error(("%d tokens are more than the %d that the network looks at"):format(before + length, self.context), 2)
     end
-    local x = self.wte(tokens) + self.wpe(tide.arange(before + 1, before + length + 1))
+    local x = self.wte(tokens) + self.wpe(tide.arange(before + 1, before + length + 1, { device = tokens.device }))
     for k, block in ipairs(self.h) do
         if caches then
             caches[k] = caches[k] or {}

@@ -17,7 +17,7 @@ end
 --- forward(x, h): outputs (n, length, outputs) and the last state, of x (n, length, inputs) and a state (n, width), or nil.
 function Tanh:forward(x, h)
     local n, length = x.shape:unpack()
-    h = h or tide.zeros(n, self.from_state.weight:size(1))
+    h = h or tide.zeros(n, self.from_state.weight:size(1), { device = x.device })
     local ahead, outputs = self.from_input(x), {} -- of all steps at once, since it needs no state
     for t = 1, length do
         h = (ahead[{ {}, t }] + self.from_state(h)):tanh()

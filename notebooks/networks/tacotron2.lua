@@ -13,7 +13,7 @@ end
 
 -- True where a row of a batch has nothing any more: (n, longest), of lengths (n).
 local function beyond(lengths, longest)
-    return tide.arange(1, longest + 1):unsqueeze(1):gt(lengths:unsqueeze(2))
+    return tide.arange(1, longest + 1, { device = lengths.device }):unsqueeze(1):gt(lengths:unsqueeze(2))
 end
 
 -- ---- encoder ----
@@ -99,9 +99,10 @@ end
 
 -- What a step needs and leaves, at the beginning.
 function Decoder:begin(memory, mask)
-    local n, letters = memory.shape:unpack()
-    return { memory = memory, mask = mask, keys = self.attention_layer.memory_layer(memory), weights = tide.zeros(n, letters),
-        sum = tide.zeros(n, letters), context = tide.zeros(n, memory:size(3)) }
+    local n, letters, width = memory.shape:unpack()
+    local function zeros(size) return tide.zeros(n, size, { device = memory.device }) end
+    return { memory = memory, mask = mask, keys = self.attention_layer.memory_layer(memory), weights = zeros(letters), sum = zeros(letters),
+        context = zeros(width) }
 end
 
 -- The frame (n, bands) after one that went through the prenet, a score of its being the last, and the state changed.
@@ -120,7 +121,7 @@ end
 --- letters), each made after the true frame before it.
 function Decoder:forward(memory, mask, truth)
     local n, bands, length = truth.shape:unpack()
-    local before = self.prenet(tide.cat({ tide.zeros(n, 1, bands), truth:transpose(2, 3) }, 2))
+    local before = self.prenet(tide.cat({ truth:new_zeros(n, 1, bands), truth:transpose(2, 3) }, 2))
     local state, frames, gates, weights = self:begin(memory, mask), {}, {}, {}
     for t = 1, length do
         frames[t], gates[t] = self:step(before[{ {}, t }], state)
@@ -172,9 +173,9 @@ end
 --- it is the last, or `most` are made.
 function Tacotron:speak(letters, most)
     local _ <close> = tide.no_grad()
-    local memory = self.encoder(self.embedding(letters:unsqueeze(1)):transpose(2, 3), tide.tensor { #letters })
-    local state = self.decoder:begin(memory, tide.zeros(1, #letters, { dtype = tide.bool }))
-    local frame, last, frames, weights = tide.zeros(1, self.decoder.bands), nil, {}, {}
+    local memory = self.encoder(self.embedding(letters:unsqueeze(1)):transpose(2, 3), tide.tensor({ #letters }, { device = letters.device }))
+    local state = self.decoder:begin(memory, tide.zeros(1, #letters, { dtype = tide.bool, device = letters.device }))
+    local frame, last, frames, weights = memory:new_zeros(1, self.decoder.bands), nil, {}, {}
     for t = 1, most do
         frame, last = self.decoder:step(self.decoder.prenet(frame), state)
         frames[t], weights[t] = frame, state.weights[1]
@@ -208,7 +209,7 @@ end
 
 --- loss(truth, frames, made, better, gates): squared errors of both spectrograms, and what the scores of the last frame cost.
 function tacotron2.loss(truth, frames, made, better, gates)
-    local last = tide.arange(1, truth:size(3) + 1):unsqueeze(1):ge(frames:unsqueeze(2)):float()
+    local last = tide.arange(1, truth:size(3) + 1, { device = frames.device }):unsqueeze(1):ge(frames:unsqueeze(2)):float()
     return F.mse_loss(made, truth) + F.mse_loss(better, truth) + F.binary_cross_entropy_with_logits(gates, last)
 end
 

@@ -3,12 +3,12 @@
 -- on real data. Ways: f32, amp (bfloat16), channels_last, amp+channels_last, scripted, int8 (a network of floats made one of bytes;
 -- static where it is one of convolutions, else dynamic). networks.py has the same networks in PyTorch, networks_table.py puts both
 -- into one table. With TIDE_BENCH_DATA, a folder, `learn` writes there what it learns from and the weights that it begins with, from
--- which networks.py begins too.
+-- which networks.py begins too. TIDE_BENCH_DEVICE (cpu): the device of steps of training and calls; a time is until it is done.
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 local bench = dofile(here .. "bench.lua")
 local pytorch_name = dofile(here .. "../models/pytorch_names.lua")
 local root = here .. "../../notebooks/networks/"
-local folder = os.getenv "TIDE_BENCH_DATA"
+local folder, device = os.getenv "TIDE_BENCH_DATA", os.getenv "TIDE_BENCH_DEVICE" or "cpu"
 local nn, F = tide.nn, tide.nn.functional
 local size = bench.size
 
@@ -128,7 +128,7 @@ local function tacotron2()
     local frames = tide.full({ n }, length, { dtype = tide.int64 })
     return { net = made.new { letters = 40, encoder = 128, attention_rnn = 256, decoder_rnn = 256, prenet = 64, postnet = 128 },
         inputs = { text, tide.full({ n }, text:size(2), { dtype = tide.int64 }), truth, frames }, target = truth,
-        loss = function(wanted, before, after, gates) return made.loss(wanted, frames, before, after, gates) end }
+        loss = function(wanted, before, after, gates) return made.loss(wanted, frames:to(wanted.device), before, after, gates) end }
 end
 
 local function waveglow()
@@ -142,7 +142,7 @@ local function dqn()
     local n = 64
     local actions = bench.ints({ n, 1 }, 0, 2) + 1
     return { net = network("dqn").network(), inputs = { bench.uniform { n, 4 } }, target = bench.uniform { n },
-        loss = function(worth, y) return F.smooth_l1_loss(y:gather(2, actions):squeeze(2), worth) end }
+        loss = function(worth, y) return F.smooth_l1_loss(y:gather(2, actions:to(y.device)):squeeze(2), worth) end }
 end
 
 local function letters() return network("rnn").letters(65, 128, 2) end
@@ -160,7 +160,7 @@ local NETWORKS <const> = {
 -- ---- ways ----
 
 local function with_autocast(fn)
-    return function() return tide.autocast("cpu", fn, { dtype = tide.bfloat16 }) end
+    return function() return tide.autocast(device, fn, { dtype = tide.bfloat16 }) end
 end
 
 local function in_order(x, way) return way:find "channels_last" and x:to { memory_format = "channels_last" } or x end
@@ -218,12 +218,23 @@ local function timed(row, what, way)
     if not case then
         return nil
     end
+    case.net:to(device)
+    case.target = case.target:to(device)
+    for k, x in ipairs(case.inputs) do
+        case.inputs[k] = x:to(device)
+    end
     local net = traced(case, way)
+    local function wait()
+        if device ~= "cpu" then
+            tide.cuda.synchronize()
+        end
+    end
     if what == "run" then
         local run = mixed(function() return net(table.unpack(case.inputs)) end)
         return function()
             local _ <close> = tide.no_grad()
-            return run()
+            run()
+            wait()
         end
     end
     local optimizer = tide.optim.SGD(case.net:parameters(), { lr = 1e-4, momentum = 0.9 })
@@ -232,6 +243,7 @@ local function timed(row, what, way)
         optimizer:zero_grad()
         loss():backward()
         optimizer:step()
+        wait()
     end
 end
 

@@ -1,5 +1,5 @@
 """networks.py: the networks of networks.lua in PyTorch, in the same ways; scripted is torch.jit.trace, int8 the x86 engine's. `learn`
-begins with the weights that networks.lua wrote to TIDE_BENCH_DATA, and takes the same steps on the same data."""
+begins with the weights that networks.lua wrote to TIDE_BENCH_DATA, and takes the same steps on the same data. TIDE_BENCH_DEVICE as there."""
 import math
 import os
 import resource
@@ -14,6 +14,7 @@ import bench
 import torchvision
 
 warnings.simplefilter("ignore")
+DEVICE = os.environ.get("TIDE_BENCH_DEVICE", "cpu")
 
 
 # ---- networks: a module, its inputs, the target, and the loss of it and what the module returns; how it learns, and its score ----
@@ -71,7 +72,7 @@ class Tanh(nn.Module):
         self.to_output = nn.Linear(width, outputs)
 
     def forward(self, x):
-        h = torch.zeros(x.shape[0], self.width)
+        h = torch.zeros(x.shape[0], self.width, device=x.device)
         ahead, outputs = self.from_input(x), []
         for t in range(x.shape[1]):
             h = (ahead[:, t] + self.from_state(h)).tanh()
@@ -145,7 +146,7 @@ class Gpt(nn.Module):
         self.ln_f = nn.LayerNorm(width)
 
     def forward(self, tokens):
-        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
         for layer in self.h:
             x = layer(x)
         return F.linear(self.ln_f(x), self.wte.weight)
@@ -193,7 +194,7 @@ class Denoising(nn.Module):
         self.up, self.out = Block(3 * width, width, 2 * width), nn.Conv2d(width, channels, 1)
 
     def forward(self, x, t):
-        angles = t[:, None] * torch.linspace(0, math.log(1000), self.waves).exp()
+        angles = t[:, None] * torch.linspace(0, math.log(1000), self.waves, device=t.device).exp()
         time = self.time(torch.cat((angles.sin(), angles.cos()), 1))
         large = self.down(x, time)
         small = self.middle(F.avg_pool2d(large, 2), time)
@@ -218,7 +219,7 @@ def tacotron2(_):
 
     def loss(wanted, result):
         made, better, gates, _ = result
-        last = (torch.arange(1, length + 1)[None] >= frames[:, None]).float()
+        last = (torch.arange(1, length + 1, device=wanted.device)[None] >= frames.to(wanted.device)[:, None]).float()
         return F.mse_loss(made, wanted) + F.mse_loss(better, wanted) + F.binary_cross_entropy_with_logits(gates, last)
     return Case(net, [text, torch.full((n,), text.shape[1]), truth, frames], truth, loss)
 
@@ -286,7 +287,7 @@ def waveglow(_):
 def dqn(_):
     actions = bench.ints((64, 1), 0, 2)
     net = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
-    return Case(net, [bench.uniform((64, 4))], bench.uniform((64,)), lambda worth, y: F.smooth_l1_loss(y.gather(1, actions).squeeze(1), worth))
+    return Case(net, [bench.uniform((64, 4))], bench.uniform((64,)), lambda worth, y: F.smooth_l1_loss(y.gather(1, actions.to(y.device)).squeeze(1), worth))
 
 
 NETWORKS = {
@@ -323,7 +324,7 @@ def in_order(x, way):
 
 
 def loss_of(case, net, way, function=None):
-    with torch.autocast("cpu", torch.bfloat16, enabled="amp" in way):
+    with torch.autocast(DEVICE, torch.bfloat16, enabled="amp" in way):
         return (function or case.loss)(case.target, net(*case.inputs))
 
 
@@ -340,11 +341,14 @@ def timed(build, what, way):
     case.inputs[0] = in_order(case.inputs[0], way)
     if way == "int8":
         case.net = in_bytes(case)
+    case.net, case.target, case.inputs = case.net.to(DEVICE), case.target.to(DEVICE), [x.to(DEVICE) for x in case.inputs]
     net = traced(case, way)
+    wait = torch.cuda.synchronize if DEVICE == "cuda" else int
     if what == "run":
         def run():
-            with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled="amp" in way):
+            with torch.inference_mode(), torch.autocast(DEVICE, torch.bfloat16, enabled="amp" in way):
                 net(*case.inputs)
+            wait()
         return run
     optimizer = torch.optim.SGD(case.net.parameters(), lr=1e-4, momentum=0.9)
 
@@ -352,6 +356,7 @@ def timed(build, what, way):
         optimizer.zero_grad()
         loss_of(case, net, way).backward()
         optimizer.step()
+        wait()
     return step
 
 
