@@ -42,8 +42,9 @@
     X(PRODUCT_TEAM,              32,          "rows, columns", "of a product that is long inside: from here on the library's team", "Zen 4", "2026-11-24") \
     X(PRODUCT_THREAD,            1000 * 1000, "multiplications", "AVX-512: so many are worth a thread", "", "2026-11-24") \
     X(PRODUCT_THREAD_ALONE,      250 * 1000,  "multiplications", "without AVX-512: the same", "Zen 3", "2026-11-24") \
-    X(QUANTIZED_AMX_ROWS,        16,          "rows", "bytes: from here on by AMX's tiles where they are, not by VNNI,", "", "2026-11-28") \
-    X(QUANTIZED_AMX,             1 << 20,     "multiplications", "where there are so many; neither was measured on a chip", "", "2026-11-28") \
+    X(QUANTIZED_AMX_ROWS,        8,           "rows", "bytes: from here on by AMX's tiles where they are, not by VNNI,", "Emerald Rapids", "2026-11-28") \
+    X(QUANTIZED_AMX_DEPTH,       128,         "terms", "of so deep a product,", "Emerald Rapids", "2026-11-28") \
+    X(QUANTIZED_AMX,             2 << 20,     "multiplications", "where there are so many", "Emerald Rapids", "2026-11-28") \
     X(FACTOR_TEAM,               4 << 20,     "elements times rows", "from here on OpenBLAS's team decomposes, not one thread", "Zen 4", "2026-11-23") \
     X(RANK_SORTED,               16,          "keys", "up to here sorted, not searched", "", "2026-11-23") \
     X(RANK_SAMPLED,              2048,        "keys", "from here on bounds come from a sample", "", "2026-11-23") \

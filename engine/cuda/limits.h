@@ -37,7 +37,8 @@
     X(PRODUCT_FULL,         264,       "tiles", "our kernels: up to half, and sums are cut, into so many parts in all,", "", "2026-11-22") \
     X(PRODUCT_PART,         256,       "terms", "of at least so many", "", "2026-11-22") \
     X(PRODUCT_COPIED,       1 << 24,   "multiplications", "int8: from here on copied to cuBLASLt's layout, not our kernels", "", "2026-11-23") \
-    X(QUANTIZED_DIRECT,     4,         "channels of a group", "convolutions of bytes: up to here x is read where it lies, then cuBLASLt multiplies its rows", "", "2026-11-28") \
+    X(QUANTIZED_DIRECT,     4,         "channels of a group", "convolutions of bytes: up to here without tensor cores", "", "2026-11-28") \
+    X(QUANTIZED_SMALL_TILES, 1280,     "tiles of 16 rows by 8 columns", "products of bytes: up to here a tile is a block, then tiles of 128 by 64", "H200", "2026-11-28") \
     X(FACTOR_SMALL,         32,        "rows", "det, solve, cholesky: up to here a block of ours for each matrix, not cuSOLVER;", "", "2026-11-22") \
     X(FACTOR_SMALL_OF_MANY, 128,       "rows", "the same", "", "2026-11-22") \
     X(FACTOR_MANY,          16,        "matrices", "where there are so many", "", "2026-11-22") \

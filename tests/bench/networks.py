@@ -408,7 +408,8 @@ def main():
         for what in ("train", "run", "learn"):
             for way in ("f32", "amp", "channels_last", "amp+channels_last", "scripted", "int8"):
                 name = f"{network}_{what}_{way}"
-                if not bench.chosen(name) or "channels_last" in way and not images or way == "int8" and (what == "train" or network in NO_BYTES):
+                bytes_there = DEVICE == "cpu" and what != "train" and network not in NO_BYTES  # PyTorch has none on a device
+                if not bench.chosen(name) or "channels_last" in way and not images or way == "int8" and not bytes_there:
                     continue
                 try:
                     if what == "learn":

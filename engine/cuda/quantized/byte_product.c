@@ -1,14 +1,9 @@
-/* byte_product.c: linear layers and convolutions of bytes: x less 128 in rows of int8, their
- * product with the weights by cuBLASLt (product/), and its sums rescaled. A weight's lines are
- * filled up so that all sizes are the multiples that its kernels for bytes take. Convolutions of
- * groups of few channels have a kernel of ours instead. */
+/* byte_product.c: linear layers and convolutions of bytes, by kernels that read x where it lies. */
 #include "engine/cuda/quantized/byte_product_code.h"
 
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/limits.h"
 #include "engine/ops/plan/quantized_pack.h"
-
-enum { ROOM = 32 << 20 }; /* bytes of rows and sums at most, but for one row's */
 
 static td_cu_byte_product begin_product(const td_tensor *out, const td_tensor *x,
                                         const td_tensor *packed, const td_tensor *bias,
@@ -35,71 +30,18 @@ static td_cu_byte_product begin_product(const td_tensor *out, const td_tensor *x
                                 .relu = to->relu};
 }
 
-/* The lines' weights as int8, filled up as they are. */
-static td_status view_weights(const td_cu_byte_product *p, const td_tensor *packed,
-                              td_tensor **out) {
-    const int64_t sizes[3] = {p->groups, p->lines_each, p->step - TD_QLINE_HEAD};
-    const int64_t strides[3] = {p->lines_each * p->step, p->step, 1};
-    td_tensor *bytes = NULL;
-    td_status status = td_tensor_alias((td_tensor *)(uintptr_t)packed, &bytes);
-    if (status != TD_OK)
-        return status;
-    bytes->dtype = TD_I8; /* what it is seen as; its own shape is not read */
-    status = td_tensor_view(bytes, 3, sizes, strides, TD_QLINE_HEAD, out);
-    td_release(bytes);
-    return status;
-}
-
-/* Rows of x, in room that has as many, times the weights. */
-static td_status multiply(const td_cu_byte_product *p, td_stream stream, td_tensor *rows,
-                          td_tensor *weights, td_tensor *sums) {
-    const int64_t depth = p->step - TD_QLINE_HEAD;
-    const td_product_plan product = {
-        .stream = stream,
-        .out = sums,
-        .a = rows,
-        .b = weights,
-        .batch = p->groups,
-        .m = p->count,
-        .n = p->lines_each,
-        .k = depth,
-        .as_out = {p->count * p->lines_each, p->lines_each, 1},
-        .as_a = {p->count * depth, depth, 1},
-        .as_b = {p->lines_each * p->step, 1, p->step},
-    };
-    return td_cuda_product(&product);
-}
-
-/* All rows, as many at once as there is room for. */
-static td_status run_rows(td_cu_byte_product *p, td_stream stream, int64_t rows,
-                          const td_tensor *packed, cudaStream_t s) {
-    const int64_t depth = p->step - TD_QLINE_HEAD;
-    const int64_t most = ROOM / (p->groups * (depth + 4 * p->lines_each));
-    const td_device device = td_tensor_device(packed);
-    td_tensor *weights = NULL, *bytes = NULL, *sums = NULL;
-    td_cuda_scratch room = {.data = NULL};
-    td_status status = TD_OK;
-    p->count = rows < most ? rows : most > 1 ? most : 1;
-    TD_TRY(view_weights(p, packed, &weights));
-    TD_TRY(td_tensor_empty(TD_I8, device, 3, (int64_t[]){p->groups, p->count, depth}, &bytes));
-    TD_TRY(
-        td_tensor_empty(TD_I32, device, 3, (int64_t[]){p->groups, p->count, p->lines_each}, &sums));
-    TD_TRY(td_cuda_scratch_take(&room, stream, sizeof(int) * (size_t)(p->groups * p->count)));
-    p->rows = bytes->data;
-    p->sums = sums->data;
-    p->row_sums = room.data;
-    for (p->first = 0; p->first < rows; p->first += p->count) {
-        p->count = rows - p->first < p->count ? rows - p->first : p->count;
-        TD_TRY(td_cuda_status(td_cu_byte_rows(p, s), "laying out bytes"));
-        TD_TRY(multiply(p, stream, bytes, weights, sums));
-        TD_TRY(td_cuda_status(td_cu_byte_deliver(p, s), "rescaling sums"));
-    }
-done:
-    td_release(weights);
-    td_release(bytes);
-    td_release(sums);
-    td_cuda_scratch_drop(&room);
-    return status;
+/* `rows` results of each column. */
+static td_status run(td_cu_byte_product *p, int64_t rows, cudaStream_t s) {
+    const int64_t tiles = (rows + TD_CU_SMALL_ROWS - 1) / TD_CU_SMALL_ROWS *
+                          ((p->columns + TD_CU_SMALL_COLUMNS - 1) / TD_CU_SMALL_COLUMNS) *
+                          p->groups;
+    p->count = rows;
+    if (p->groups == 1 || p->channels > TD_LIMIT(QUANTIZED_DIRECT))
+        return td_cuda_status(td_cu_byte_tiles(p, tiles <= TD_LIMIT(QUANTIZED_SMALL_TILES), s),
+                              "multiplying bytes");
+    return td_cuda_status(td_cu_byte_is_depthwise(p) ? td_cu_byte_depthwise(p, s)
+                                                     : td_cu_byte_direct(p, s),
+                          "convolving bytes");
 }
 
 td_status td_cuda_quantized_linear(const td_quantized_linear_plan *plan) {
@@ -113,7 +55,7 @@ td_status td_cuda_quantized_linear(const td_quantized_linear_plan *plan) {
         p.in[d] = p.kernel[d] = p.places[d] = p.stride[d] = p.dilation[d] = 1;
         p.padding[d] = 0;
     }
-    return run_rows(&p, plan->stream, plan->rows, plan->packed, s);
+    return run(&p, plan->rows, s);
 }
 
 td_status td_cuda_quantized_conv(const td_quantized_conv_plan *plan) {
@@ -140,8 +82,5 @@ td_status td_cuda_quantized_conv(const td_quantized_conv_plan *plan) {
         p.apart |= plan->whole[d] != g->out[d];
         rows *= g->out[d];
     }
-    if (g->groups == 1 || p.channels > TD_LIMIT(QUANTIZED_DIRECT))
-        return run_rows(&p, plan->stream, rows, plan->packed, s);
-    p.count = rows;
-    return td_cuda_status(td_cu_byte_direct(&p, s), "convolving bytes");
+    return run(&p, rows, s);
 }

@@ -86,8 +86,8 @@ static inline td_qpack_shape td_qpack_shape_of(const td_qpack *head) {
  * A tensor of uint8 whose shape says all that the host must know: (groups, columns of a group,
  * TD_QLINE_HEAD + depth). A line has the head of a column, then its weights. Lines are a multiple
  * of 16 bytes apart, those of a group begin a multiple of four lines behind the last group's, and
- * what fills up both is 0 and belongs to the memory: products whose sizes are multiples of four
- * read it. Depthwise weights are groups of one channel, as any. */
+ * what fills up both is 0 and belongs to the memory: kernels read 16 weights at a time. Depthwise
+ * weights are groups of one channel, as any. */
 
 enum { TD_QLINE_HEAD = 16, TD_QLINE_STEP = 16, TD_QLINE_FOUR = 4 };
 

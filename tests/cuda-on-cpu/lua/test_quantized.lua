@@ -1,5 +1,4 @@
--- test_quantized.lua: quantized tensors, products of bytes and weights of few bits on the device: the CPU's bits. With the
--- library's stand-in, and on a real device, cuBLASLt multiplies the bytes; else our own kernel does.
+-- test_quantized.lua: quantized tensors, products of bytes and weights of few bits on the device: the CPU's bits.
 local t = require "harness"
 local both = require "both"
 
@@ -10,7 +9,6 @@ end
 
 tide.manual_seed(21)
 local nn, Q = tide.nn, tide.quantization
-local LIBRARIES <const> = (os.getenv "TIDE_CUDA_MODULE" or ""):find("libraries", 1, true)
 
 local function there(x) return tide.is_tensor(x) and x:to("cuda") or x end
 
@@ -159,33 +157,44 @@ end)
 
 -- ---- products of bytes ----
 
--- That bytes are multiplied by whom they should be, where it can be counted.
-local function check_kernels(deliver, library)
+-- That bytes were multiplied by the kernel that they should be, where it can be counted.
+local function check_kernel(name)
     if both.counts then
-        t.is_true(both.launches(deliver) > 0, deliver)
-        t.eq(both.launches "cublasLtMatmul" > 0, library and LIBRARIES ~= nil, "the library was asked")
+        t.is_true(both.launches(name) > 0, name)
+    end
+end
+
+-- Layers of rows m, columns n and a depth, with weights of one scale and by channel.
+local function check_linear(k, m, n, depth, points)
+    for _, by_channel in ipairs { false, true } do
+        for _, centred in ipairs(points or { false, true }) do
+            local x, w = bytes(ints(0, 255, m, depth), 0.02, (k * 37) % 256), weight({ n, depth }, by_channel, centred)
+            local bias = k % 2 == 0 and tide.randn(n) or nil
+            same(("%dx%dx%d"):format(m, n, depth), function(a, b, c)
+                return tide._quantized_linear(a, tide._quantized_pack(b), c, 0.05 * depth ^ 0.5, 70, k % 3 == 0)
+            end, x, w, bias)
+            same(("%dx%dx%d, dynamic"):format(m, n, depth), function(a, b, c)
+                return tide._quantized_linear_dynamic(a, tide._quantized_pack(b), c, k % 3 == 0)
+            end, tide.randn(m, depth), w, bias)
+        end
     end
 end
 
 t.test("linear_layers_of_every_small_shape", function()
     both.reset()
     for k, shape in ipairs { { 1, 1, 1 }, { 1, 5, 7 }, { 2, 3, 4 }, { 3, 4, 8 }, { 5, 7, 16 }, { 7, 8, 17 }, { 1, 64, 33 }, { 33, 10, 30 },
-        { 17, 65, 64 }, { 40, 12, 129 } } do
-        for _, by_channel in ipairs { false, true } do
-            for _, centred in ipairs { false, true } do
-                local m, n, depth = table.unpack(shape)
-                local x, w = bytes(ints(0, 255, m, depth), 0.02, (k * 37) % 256), weight({ n, depth }, by_channel, centred)
-                local bias = k % 2 == 0 and tide.randn(n) or nil
-                same(("%dx%dx%d"):format(m, n, depth), function(a, b, c)
-                    return tide._quantized_linear(a, tide._quantized_pack(b), c, 0.05 * depth ^ 0.5, 70, k % 3 == 0)
-                end, x, w, bias)
-                same(("%dx%dx%d, dynamic"):format(m, n, depth), function(a, b, c)
-                    return tide._quantized_linear_dynamic(a, tide._quantized_pack(b), c, k % 3 == 0)
-                end, tide.randn(m, depth), w, bias)
-            end
-        end
+        { 17, 65, 64 }, { 40, 12, 129 }, { 3, 9, 1200 } } do
+        check_linear(k, table.unpack(shape))
     end
-    check_kernels("byte_deliver", true)
+    check_kernel "byte_small"
+end)
+
+t.test("linear_layers_of_many_rows", function()
+    both.reset()
+    for k, depth in ipairs { 40, 208 } do -- bytes that are gathered, and whole ones that take more steps than there are stages
+        check_linear(k, 330, 500, depth, { k == 1 })
+    end
+    check_kernel "byte_tiles"
 end)
 
 t.test("the_largest_sums_are_exact", function()
@@ -199,27 +208,25 @@ t.test("the_largest_sums_are_exact", function()
     end
 end)
 
-t.test("rows_that_find_no_room_come_in_turns", function()
-    if both.counts and not LIBRARIES then
-        return -- our own kernel takes seconds where it is played
-    end
-    local depth, rows = 33000, 1025 -- 32 MiB hold 1,014
-    local x = ints(0, 255, 1, depth):expand(rows, depth):clone()
-    x[{ {}, { 1, 40 } }] = ints(0, 255, rows, 40)
-    same("two parts", function(a, b) return tide._quantized_linear(a, tide._quantized_pack(b), nil, 4000, 128) end,
-        bytes(x, 1, 128), weight({ 1, depth }, true, true))
-end)
-
--- Sizes of x and of the weight; what is not said is one, or a padding of 0. groups of few channels read x where it lies.
+-- Sizes of x and of the weight, and the kernel that multiplies them if it is not byte_small; what is not said is one, or a padding of 0.
 local CONVS <const> = {
     { { 2, 3, 9, 8 }, { 5, 3, 3, 3 } },
     { { 2, 3, 9, 8 }, { 5, 3, 3, 2 }, stride = { 2, 1 }, padding = { 1, 2 }, dilation = { 1, 2 } },
     { { 1, 8, 5, 5 }, { 7, 8, 1, 1 } },
     { { 3, 16, 6, 5 }, { 12, 16, 3, 3 }, padding = { 1, 1 }, stride = { 2, 2 } },
     { { 2, 12, 6, 5 }, { 10, 6, 3, 3 }, groups = 2, padding = { 1, 1 } },
-    { { 2, 12, 6, 5 }, { 8, 3, 3, 3 }, groups = 4, padding = { 1, 1 }, direct = true },
-    { { 2, 9, 6, 5 }, { 9, 1, 3, 3 }, groups = 9, padding = { 1, 1 }, direct = true },
-    { { 1, 6, 7, 5 }, { 12, 1, 3, 3 }, groups = 6, stride = { 2, 2 }, direct = true },
+    { { 2, 16, 41, 40 }, { 56, 16, 3, 3 }, "byte_tiles", padding = { 1, 1 } },
+    { { 2, 3, 41, 40 }, { 56, 3, 3, 3 }, "byte_tiles", padding = { 2, 1 }, dilation = { 2, 1 } },
+    { { 2, 32, 38, 38 }, { 64, 16, 3, 3 }, "byte_tiles", groups = 2, padding = { 1, 1 } },
+    { { 2, 12, 6, 5 }, { 8, 3, 3, 3 }, "byte_direct", groups = 4, padding = { 1, 1 } },
+    { { 2, 9, 6, 5 }, { 9, 1, 3, 3 }, "byte_direct", groups = 9, padding = { 1, 1 } },
+    { { 1, 6, 7, 5 }, { 12, 1, 3, 3 }, "byte_direct", groups = 6, stride = { 2, 2 } },
+    { { 1, 4, 14, 13 }, { 4, 1, 12, 12 }, "byte_direct", groups = 4 }, -- more weights than a block has room for
+    { { 2, 12, 6, 5 }, { 12, 1, 3, 3 }, "byte_depthwise", groups = 12, padding = { 1, 1 } },
+    { { 1, 136, 5, 9 }, { 136, 1, 5, 5 }, "byte_depthwise", groups = 136, padding = { 2, 2 } },
+    { { 2, 8, 9, 11 }, { 8, 1, 3, 3 }, "byte_depthwise", groups = 8, padding = { 1, 2 }, stride = { 2, 2 } },
+    { { 2, 8, 9, 11 }, { 8, 1, 2, 4 }, "byte_depthwise", groups = 8, padding = { 0, 3 }, dilation = { 3, 2 } },
+    { { 3, 4, 11 }, { 4, 1, 4 }, "byte_depthwise", groups = 4, padding = { 2 } },
     { { 4, 10 }, { 5, 4, 3 } }, -- one signal without a batch
     { { 3, 5, 11 }, { 4, 5, 4 }, padding = { 2 }, stride = { 3 } },
     { { 2, 3, 4, 5, 6 }, { 4, 3, 2, 3, 2 }, padding = { 0, 1, 1 } },
@@ -252,7 +259,7 @@ t.test("convolutions_of_every_kind", function()
             local add = how.residual and bytes(ints(0, 255, table.unpack(fn(a, b).shape)), 0.4, 11) or nil
             same("convolution " .. number, fn, a, b, bias, add)
         end
-        check_kernels(c.direct and "byte_direct" or "byte_deliver", not c.direct)
+        check_kernel(c[3] or "byte_small")
     end
 end)
 
