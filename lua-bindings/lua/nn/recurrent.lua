@@ -81,8 +81,6 @@ local function check_input(self, x)
     local name = getmetatable(self).__name
     if not tide.is_tensor(x) then
         fail("%s: argument 1 (input): expected a tensor, got %s", name, tide._describe(x))
-    elseif x.is_quantized then
-        fail("%s: input is %s: give input:dequantize() instead", name, string.match(tostring(x.dtype), "%w+$"))
     elseif x:dim() ~= 2 and x:dim() ~= 3 then
         fail("%s: input must be a sequence of 3 dims, or of 2 without batch, got shape %s", name, tostring(x.shape))
     elseif x.shape[-1] ~= self.input_size then

@@ -100,7 +100,7 @@ local REFUSED = {
     { "to_arrow: not for quantized tensors", function() return tide.io.to_arrow(q) end },
     { "column 'a' is quint8: give its dequantize() instead", function() return tide.data.table { a = q[1] } end },
     { "onnx.export: '" .. folder .. "': input 1 is quint8: models take floats", function() tide.onnx.export(function(x) return x:relu() end, { q }, folder) end },
-    { "LSTM: input is quint8: give input:dequantize() instead", function() return nn.LSTM(3, 2)(q:unsqueeze(1)) end },
+    { "expected a dtype such as tide.float32, got tide.quint8", function() return nn.LSTM(3, 2)(q:unsqueeze(1)) end },
     { "linear" .. NOT, function() return nn.Linear(3, 2)(q) end },
     { "batch_norm" .. NOT, function() return nn.BatchNorm1d(3)(q) end },
     { "equal" .. NOT, function() return q == floats end },
