@@ -56,6 +56,7 @@ t.test("a_dtype_of_quantized_tensors_is_taken_where_it_fits", function()
     code:save(path)
     t.eq(tide.jit.load(path)(bytes), false)
     os.remove(path)
+    t.refused("prim::Constant of dtype qint32 has no form in C", tide.jit.emit_c, code)
     t.refused("zeros: dtype can't be a dtype of quantized tensors", script(function(x) return tide.zeros(3, { dtype = x.dtype }) end), bytes)
     t.refused("to: dtype can't be a dtype of quantized tensors", script(function(x, y) return x:to(y.dtype) end), floats, bytes)
     t.refused("expected a dtype of floats such as tide.bfloat16, got tide.qint8",
@@ -70,8 +71,12 @@ t.test("graphs_with_quantized_tensors_run_as_the_calls_do", function()
     t.is_true(tide.equal(script(fn)(bytes), fn(bytes)))
     local rows = tide.jit.trace(function(x) return x[":, :2"], x:dequantize() end, { by_channel })
     t.is_true(tide.equal(rows(by_channel), by_channel[":, :2"]))
-    local function first(x) return tide.quantize_per_tensor(tide.full({ 3 }, x:dequantize()[1][1]:item()), 0.1, 10, tide.quint8) end
-    t.refused("differs from its graph's", tide.jit.trace, first, { bytes })
+    local calls = 0
+    local function counting(x)
+        calls = calls + 1
+        return tide.cat { x, tide.quantize_per_tensor(tide.full({ 1, 3 }, calls * 1.0), 0.1, 10, tide.quint8) }
+    end
+    t.refused("result 1 differs from its graph's by up to 1", tide.jit.trace, counting, { bytes })
     t.eq(tostring(traced.graph):find("Byte", 1, true), nil, "their integers' dtype is not theirs")
     for _, made in ipairs { traced, script(fn) } do
         t.refused("a constant is a quantized tensor, which no file holds", made.save, made, os.tmpname())
