@@ -297,7 +297,7 @@ local TABLE_DTYPES <const> = { [8] = "quint8", [4] = "quint4x2" }
 
 t.test("tables_are_packed_to_the_same_bytes", function()
     for _, bits in ipairs { 8, 4 } do
-        for _, n in ipairs { 2, 6, 32, 70, 256 } do
+        for _, n in ipairs { 2, 6, 70 } do
             local x = tide.randn(11, n) * 3
             x[1], x[2], x[3] = 0, -2.5, x[3] * 1e-9
             x[4][1], x[4][2] = 0.0, -0.0 -- of which the first is the offset
@@ -318,7 +318,7 @@ t.test("bags_of_rows_give_the_same", function()
     local index, offsets = tide.randint(1, 41, { 100 }), tide.tensor { 1, 5, 5, 80, 101 }
     local samples = tide.randn(100)
     for _, bits in ipairs { 8, 4 } do
-        for _, n in ipairs { 2, 6, 64, 72 } do
+        for _, n in ipairs { 6, 64 } do
             local rows = tide._pack_rows(tide.randn(42, n), bits)
             for first = 0, 1 do -- of a table that begins within another, elements need not lie at multiples of 4 bytes
                 for _, options in ipairs { {}, { mean = true }, { last = true }, { padding = 3 }, { mean = true, last = true, padding = -1 } } do
