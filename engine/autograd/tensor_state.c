@@ -3,11 +3,12 @@
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 
 td_status td_set_requires_grad(td_tensor *x, bool requires_grad) {
     if (requires_grad && !td_dtype_is_float((td_dtype)x->dtype))
         return td_fail(TD_EAUTOGRAD, "only floating tensors can require grad, this one is %s",
-                       td_dtype_name((td_dtype)x->dtype));
+                       td_tensor_dtype_name(x));
     if (requires_grad && x->storage->inference && !td_modes_current.inference)
         return td_fail(TD_EAUTOGRAD, "a tensor made in inference_mode can't require grad outside "
                                      "of it: use a clone() of it");
@@ -73,9 +74,10 @@ td_status td_set_grad(td_tensor *x, td_tensor *grad) {
             return td_fail(TD_ESHAPE,
                            "a gradient of shape %s can't be that of a tensor of shape %s",
                            td_tensor_shape_text(grad, a), td_tensor_shape_text(x, b));
-        if (grad->dtype != x->dtype)
+        if (grad->dtype != x->dtype ||
+            (grad->layout == TD_QUANTIZED) != (x->layout == TD_QUANTIZED))
             return td_fail(TD_EDTYPE, "a %s gradient can't be that of a %s tensor",
-                           td_dtype_name((td_dtype)grad->dtype), td_dtype_name((td_dtype)x->dtype));
+                           td_tensor_dtype_name(grad), td_tensor_dtype_name(x));
         if (!td_device_same(td_tensor_device(grad), td_tensor_device(x)))
             return td_fail(TD_EDEVICE, "a gradient on %s can't be that of a tensor on %s",
                            td_device_name(td_tensor_device(grad)),

@@ -5,6 +5,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 
 typedef struct norms {
     int n;
@@ -79,8 +80,8 @@ static td_status run_all(norms *w, int *failed) {
     for (int k = 0; k < w->n && status == TD_OK; k++) {
         *failed = k;
         if (!td_dtype_is_float((td_dtype)w->list[k]->dtype))
-            status = td_fail(TD_EDTYPE, "floats expected, got %s",
-                             td_dtype_name((td_dtype)w->list[k]->dtype));
+            status =
+                td_fail(TD_EDTYPE, "floats expected, got %s", td_tensor_dtype_name(w->list[k]));
     }
     for (int k = 0; k < w->n && status == TD_OK; k++) {
         *failed = k;

@@ -145,6 +145,8 @@ static void set_kernels(void) {
     backend.quantized_binary = td_cuda_quantized_binary;
     backend.quantized_lookup = td_cuda_quantized_lookup;
     backend.grouped_linear = td_cuda_grouped_linear;
+    backend.pack_rows = td_cuda_pack_rows;
+    backend.add_rows = td_cuda_add_rows;
 }
 
 bool td_cuda_has_kernel(const char *function) {

@@ -170,5 +170,7 @@ td_status td_cuda_quantized_conv(const td_quantized_conv_plan *plan) TD_MUST_CHE
 td_status td_cuda_quantized_binary(const td_quantized_binary_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_quantized_lookup(const td_quantized_lookup_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_grouped_linear(const td_grouped_linear_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_pack_rows(const td_pack_rows_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_add_rows(const td_add_rows_plan *plan) TD_MUST_CHECK;
 
 #endif

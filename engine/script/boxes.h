@@ -18,8 +18,11 @@
 #include "engine/core/map.h"
 #include "engine/ops/op.h"
 
-/* Kinds of values (td_value.kind) behind td_kind's own: td_value_box gives the box. */
+/* Kinds of values (td_value.kind) behind td_kind's own: td_value_box gives the box. A quantized
+ * tensor's dtype is no box but a value, `dtype` being that of its integers; no operator takes it.
+ */
 typedef enum td_box_kind {
+    TD_VALUE_QUANTIZED_DTYPE = 31,
     TD_KIND_BOX = 32, /* the first; all from here on are boxes */
     TD_BOX_STRING = TD_KIND_BOX,
     TD_BOX_LIST,
@@ -93,6 +96,7 @@ typedef struct td_box_dict {
 /* ---- values ---- */
 
 /* Pointers of the union share their place; a box stands in that of generators. */
+#define TD_QUANTIZED_DTYPE(ints) ((td_value){.kind = TD_VALUE_QUANTIZED_DTYPE, .dtype = (ints)})
 #define TD_BOX(box_kind, x)                                                                        \
     ((td_value){.kind = (box_kind), .generator = (struct td_generator *)(void *)(x)})
 /* NULL where a value is something else. */

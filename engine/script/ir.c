@@ -2,6 +2,7 @@
 #include "engine/script/ir.h"
 
 #include "engine/core/memory.h"
+#include "engine/script/boxes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -296,6 +297,8 @@ static const td_ir_type *type_of_constant(td_ir_graph *g, td_value v) {
         [TD_KIND_TENSORS] = TD_IR_ANY,   [TD_KIND_DTYPE] = TD_IR_DTYPE,
         [TD_KIND_DEVICE] = TD_IR_DEVICE, [TD_KIND_STRING] = TD_IR_STRING,
         [TD_KIND_GENERATOR] = TD_IR_ANY, [TD_KIND_FLOATS] = TD_IR_FLOAT};
+    if (v.kind == TD_VALUE_QUANTIZED_DTYPE)
+        return td_ir_simple_type(TD_IR_DTYPE);
     const td_ir_type *type = td_ir_simple_type((td_ir_type_kind)kinds[v.kind]);
     if (v.kind == TD_KIND_TENSOR)
         return td_ir_type_of_tensor(g, v.tensor);

@@ -2,6 +2,7 @@
  * what it names, must have been made before. */
 #include "engine/core/memory.h"
 #include "engine/core/number.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 #include "engine/script/scalars.h"
 
 #include <stdarg.h>
@@ -435,6 +436,11 @@ static bool take_dtype(parser *p, td_value *v) {
             *v = TD_DTYPE((td_dtype)d);
             return true;
         }
+    const td_dtype ints = td_quantized_find(name);
+    if (ints != TD_DTYPE_NONE) {
+        *v = TD_QUANTIZED_DTYPE(ints);
+        return true;
+    }
     return fail(p, "'%s' is no dtype", name);
 }
 
@@ -679,7 +685,7 @@ static bool take_mode(parser *p, head *h) {
             h->mode.device = device.type;
             taken = true;
         } else if (take(p, "dtype=")) {
-            taken = take_dtype(p, &dtype);
+            taken = take_dtype(p, &dtype) && dtype.kind == TD_KIND_DTYPE;
             h->mode.dtype = taken ? (uint8_t)dtype.dtype : h->mode.dtype;
         } else if (take(p, "enabled=")) {
             taken = take_flag(p, &h->mode.enabled);

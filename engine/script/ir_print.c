@@ -1,6 +1,7 @@
 /* ir_print.c: graphs as TorchScript prints them. */
 #include "engine/core/memory.h"
 #include "engine/core/number.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 #include "engine/script/scalars.h"
 
 #include <math.h>
@@ -109,6 +110,10 @@ static void add_tensor_number(printer *p, td_tensor *x) {
 }
 
 static void add_constant(printer *p, td_value v) {
+    if (v.kind == TD_VALUE_QUANTIZED_DTYPE) {
+        add_string(p, td_quantized_name(v.dtype));
+        return;
+    }
     switch ((td_kind)v.kind) {
     case TD_KIND_NIL:
         return;

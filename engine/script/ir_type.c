@@ -78,9 +78,11 @@ const td_ir_type *td_ir_type_copy(td_ir_graph *g, const td_ir_type *type) {
     return parts ? copy : NULL;
 }
 
+/* The dtype of a quantized tensor stays unknown: what computes with its integers as they are would
+ * be wrong. */
 const td_ir_type *td_ir_type_of_tensor(td_ir_graph *g, const td_tensor *x) {
     td_ir_type type = {.kind = TD_IR_TENSOR,
-                       .dtype = x->dtype,
+                       .dtype = x->layout == TD_QUANTIZED ? TD_DTYPE_NONE : x->dtype,
                        .requires_grad = x->requires_grad,
                        .placed = true,
                        .device = td_device_real(td_tensor_device(x)),

@@ -14,6 +14,7 @@ const char *td_kind_noun(uint8_t kind) {
                                         [TD_KIND_STRING] = "a string",
                                         [TD_KIND_GENERATOR] = "a generator",
                                         [TD_KIND_FLOATS] = "a list of floats",
+                                        [TD_VALUE_QUANTIZED_DTYPE] = "a dtype of quantized tensors",
                                         [TD_BOX_STRING] = "a string",
                                         [TD_BOX_LIST] = "a list",
                                         [TD_BOX_TUPLE] = "a tuple",
@@ -84,7 +85,7 @@ bool td_value_is(td_value v, const td_ir_type *type) {
     case TD_IR_NONE:
         return v.kind == TD_KIND_NIL;
     case TD_IR_DTYPE:
-        return v.kind == TD_KIND_DTYPE;
+        return v.kind == TD_KIND_DTYPE || v.kind == TD_VALUE_QUANTIZED_DTYPE;
     case TD_IR_DEVICE:
         return v.kind == TD_KIND_DEVICE;
     case TD_IR_GENERATOR:

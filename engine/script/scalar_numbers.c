@@ -1,6 +1,7 @@
 /* scalar_numbers.c: arithmetic of graphs: Lua 5.4's, whose manual (3.4.1 to 3.4.4) has the rules.
  */
 #include "engine/core/layout.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 #include "engine/script/scalar_rows.h"
 
 #include <math.h>
@@ -184,10 +185,10 @@ static bool equals(td_value a, td_value b) {
         return int_equals(b.i, a.f);
     if (a.kind != b.kind)
         return false;
-    return a.kind == TD_KIND_INT      ? a.i == b.i
-           : a.kind == TD_KIND_FLOAT  ? a.f == b.f
-           : a.kind == TD_KIND_BOOL   ? a.b == b.b
-           : a.kind == TD_KIND_DTYPE  ? a.dtype == b.dtype
+    return a.kind == TD_KIND_INT                                           ? a.i == b.i
+           : a.kind == TD_KIND_FLOAT                                       ? a.f == b.f
+           : a.kind == TD_KIND_BOOL                                        ? a.b == b.b
+           : a.kind == TD_KIND_DTYPE || a.kind == TD_VALUE_QUANTIZED_DTYPE ? a.dtype == b.dtype
            : a.kind == TD_KIND_DEVICE ? td_device_same(a.device, b.device)
            : a.kind == TD_KIND_NIL    ? true
                                       : a.tensor == b.tensor; /* by identity */
@@ -385,8 +386,37 @@ ROW(sizes) {
     }
 OF_TENSOR(ndim, TD_I(x->ndim))
 OF_TENSOR(numel, TD_I(x->numel))
-OF_TENSOR(dtype, TD_DTYPE((td_dtype)x->dtype))
+OF_TENSOR(dtype, x->layout == TD_QUANTIZED ? TD_QUANTIZED_DTYPE((td_dtype)x->dtype)
+                                           : TD_DTYPE((td_dtype)x->dtype))
 OF_TENSOR(device, TD_DEVICE(td_device_real(td_tensor_device(x))))
 OF_TENSOR(requires_grad, TD_B(x->requires_grad))
 OF_TENSOR(is_floating, TD_B(td_dtype_is_float((td_dtype)x->dtype)))
+OF_TENSOR(is_quantized, TD_B(x->layout == TD_QUANTIZED))
 OF_TENSOR(is_contiguous, TD_B(td_strided_of(x) && td_strided_of(x)->contiguous))
+
+/* ---- quantized tensors ---- */
+
+static td_status find_quantized(const td_tensor *x, bool whole, const char *name,
+                                const td_quantized **out) {
+    *out = td_quantized_of(x);
+    if (!*out)
+        return td_fail(TD_ETYPE, "%s: x is %s: a quantized tensor expected", name,
+                       td_tensor_dtype_name(x));
+    if (whole && (*out)->scales)
+        return td_fail(TD_ETYPE, "%s: x is %s, whose parameters stand by channel", name,
+                       td_quantized_scheme(*out));
+    return TD_OK;
+}
+
+#define OF_QUANTIZED(name, whole, value)                                                           \
+    ROW(name) {                                                                                    \
+        const td_quantized *q;                                                                     \
+        (void)n;                                                                                   \
+        td_status status = find_quantized(args[0].tensor, whole, #name, &q);                       \
+        if (status == TD_OK)                                                                       \
+            *out = value;                                                                          \
+        return status;                                                                             \
+    }
+OF_QUANTIZED(q_scale, true, TD_F(q->scale))
+OF_QUANTIZED(q_zero_point, true, TD_I(q->zero_point))
+OF_QUANTIZED(qscheme, false, TD_STRING(td_quantized_scheme(q)))

@@ -3,6 +3,7 @@
 
 #include "engine/core/memory.h"
 #include "engine/core/number.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -146,6 +147,8 @@ static td_status text_of(td_value v, char *room, size_t size, const char **text,
         print_float(room, size, v.f);
     else if (v.kind == TD_KIND_BOOL || v.kind == TD_KIND_NIL)
         snprintf(room, size, "%s", v.kind == TD_KIND_NIL ? "nil" : v.b ? "true" : "false");
+    else if (v.kind == TD_VALUE_QUANTIZED_DTYPE)
+        snprintf(room, size, "%s", td_quantized_name(v.dtype));
     else if (v.kind == TD_KIND_DTYPE || v.kind == TD_KIND_DEVICE)
         snprintf(room, size, "%s",
                  v.kind == TD_KIND_DTYPE ? td_dtype_name(v.dtype) : td_device_name(v.device));

@@ -65,6 +65,8 @@ lua_Integer tide_list_length(lua_State *L, int index, const char *what);
 /* A dtype from a constant (tide.float32) or its name; TD_DTYPE_NONE when it is neither. */
 td_dtype tide_to_dtype(lua_State *L, int index);
 void tide_push_dtype(lua_State *L, td_dtype dtype);
+/* The dtype of quantized tensors of such integers. */
+void tide_push_quantized_dtype(lua_State *L, td_dtype ints);
 /* A tensor's dtype, which of a quantized one is another than that of its integers. */
 void tide_push_dtype_of(lua_State *L, const td_tensor *x);
 /* The name of a quantized tensor's dtype from its constant (tide.quint8); NULL: it is none. */

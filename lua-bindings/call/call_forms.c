@@ -199,7 +199,7 @@ static int call_to(lua_State *L) {
             move_format(L, k);
     td_tensor *other = lua_isuserdata(L, 2) ? tide_to_shape(L, 2) : NULL;
     if (other) {
-        tide_push_dtype(L, (td_dtype)other->dtype);
+        tide_push_dtype_of(L, other);
         lua_replace(L, 2);
         lua_pushstring(L, td_device_name(td_device_real(td_tensor_device(other))));
         lua_insert(L, 3);

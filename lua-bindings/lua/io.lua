@@ -202,6 +202,8 @@ end
 local function plain(fname, x)
     if x.is_sparse then
         fail("%s: x is sparse: x:to_dense() is what a file holds", fname)
+    elseif x.is_quantized then
+        fail("%s: x is %s: x:dequantize() or x:int_repr() is what such a file holds, tide.save keeps x as it is", fname, string.match(tostring(x.dtype), "%w+$"))
     end
     return x:detach():cpu():contiguous()
 end

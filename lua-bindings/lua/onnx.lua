@@ -323,6 +323,12 @@ onnx.export = declare("export(any f, Tensor|Tensor[] inputs, str path, *, list? 
     function(f, inputs, path, input_names, output_names, dynamic, check)
         local small
         inputs = tide.is_tensor(inputs) and { inputs } or inputs
+        for k, x in ipairs(inputs) do
+            if x.is_quantized then
+                fail("onnx.export: '%s': input %d is %s: models take floats, and quantize them themselves", path, k,
+                    string.match(tostring(x.dtype), "%w+$"))
+            end
+        end
         if tide.nn.is(f, tide.nn.Module) then
             guarded("onnx.export", path, function() small = tide._require("onnx.export_quantized").in_floats(f) end)
             f = small or f

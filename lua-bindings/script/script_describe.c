@@ -21,6 +21,7 @@
 #include "lua-bindings/script/script_function.h"
 
 #include "engine/ops/language/schema.h"
+#include "engine/ops/quantized/quantized_tensor.h"
 
 #include <string.h>
 
@@ -173,7 +174,10 @@ static void set_operator(lua_State *L, const td_ir_node *node) {
 static void set_constant(lua_State *L, const td_ir_node *node) {
     const td_value *v = &node->constant;
     set_string(L, "what", tide_kind_name((td_kind)v->kind));
-    if (v->kind == TD_KIND_DTYPE)
+    if (v->kind == TD_VALUE_QUANTIZED_DTYPE) {
+        set_string(L, "what", "dtype");
+        lua_pushstring(L, td_quantized_name(v->dtype));
+    } else if (v->kind == TD_KIND_DTYPE)
         lua_pushstring(L, td_dtype_name(v->dtype));
     else
         tide_script_push(L, v);

@@ -5,6 +5,8 @@
 #include "lua-bindings/call/args.h"
 #include "lua-bindings/script/script_function.h"
 
+#include "engine/ops/quantized/quantized_tensor.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,6 +238,9 @@ static td_value read_any(lua_State *L, int index, const td_ir_value *input, cons
     td_generator *generator = luaL_testudata(L, index, "tide.Generator");
     if (generator)
         return (td_value){.kind = TD_KIND_GENERATOR, .generator = generator};
+    const char *quantized = tide_to_quantized(L, index);
+    if (quantized)
+        return TD_QUANTIZED_DTYPE(td_quantized_find(quantized));
     td_dtype dtype = lua_isuserdata(L, index) ? tide_to_dtype(L, index) : TD_DTYPE_NONE;
     if (dtype == TD_DTYPE_NONE)
         fail_input(L, index, input, name, k);
@@ -262,7 +267,7 @@ static bool has_kind(td_value *v, td_ir_type_kind kind) {
     case TD_IR_NONE:
         return v->kind == TD_KIND_NIL;
     case TD_IR_DTYPE:
-        return v->kind == TD_KIND_DTYPE;
+        return v->kind == TD_KIND_DTYPE || v->kind == TD_VALUE_QUANTIZED_DTYPE;
     case TD_IR_ANY:
         return true;
     case TD_IR_FUTURE:
@@ -379,6 +384,10 @@ void tide_script_push(lua_State *L, const td_value *v) {
     luaL_checkstack(L, 8, "too many values");
     if (td_value_box(*v)) {
         push_box(L, v);
+        return;
+    }
+    if (v->kind == TD_VALUE_QUANTIZED_DTYPE) {
+        tide_push_quantized_dtype(L, v->dtype);
         return;
     }
     switch ((td_kind)v->kind) {

@@ -102,6 +102,11 @@ const char *tide_describe(lua_State *L, int index, char *buffer, size_t size) {
     case LUA_TUSERDATA:
         if (tide_is_handle(lua_touserdata(L, index)))
             return "a tensor";
+        if (luaL_testudata(L, index, "tide.dtype")) {
+            snprintf(buffer, size, "%s", luaL_tolstring(L, index, NULL));
+            lua_pop(L, 1);
+            return buffer;
+        }
         break;
     default:
         break;

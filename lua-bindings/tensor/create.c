@@ -167,6 +167,9 @@ int tide_new_tensor(lua_State *L) {
     tide_load_tensors(L, &f);
     const td_tensor *x = f.args[0].tensor;
     td_value *options = f.args + 1 + DTYPE;
+    if (td_is_nil(options[0]) && x->layout == TD_QUANTIZED)
+        return tide_error(
+            L, "new_tensor: x is quantized: give a dtype, and quantize_per_tensor the result");
     if (td_is_nil(options[0]))
         options[0] = TD_DTYPE((td_dtype)x->dtype);
     if (td_is_nil(options[1]))

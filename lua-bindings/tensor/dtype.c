@@ -22,6 +22,10 @@ void tide_push_dtype(lua_State *L, td_dtype dtype) {
     push_byte(L, (int)dtype);
 }
 
+void tide_push_quantized_dtype(lua_State *L, td_dtype ints) {
+    push_byte(L, (int)ints | QUANTIZED);
+}
+
 void tide_push_dtype_of(lua_State *L, const td_tensor *x) {
     push_byte(L, x->layout == TD_QUANTIZED ? x->dtype | QUANTIZED : x->dtype);
 }

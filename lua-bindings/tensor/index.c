@@ -418,7 +418,7 @@ static td_tensor *value_tensor(lua_State *L, const td_tensor *like) {
         tide_error(L, "index: a tensor, a number or a list of numbers can be assigned, got %s",
                    tide_describe(L, 3, text, sizeof text));
     tide_handle *handle = tide_push_handle(L);
-    td_dtype dtype = (td_dtype)like->dtype;
+    td_dtype dtype = like->layout == TD_QUANTIZED ? TD_F32 : (td_dtype)like->dtype;
     tide_check_holds(L, "index", dtype, 3);
     if (number && !lua_isinteger(L, 3))
         TIDE_CHECK(L, td_tensor_scalar(dtype, lua_tonumber(L, 3), &handle->tensor));
@@ -442,14 +442,20 @@ static td_tensor *without_leading(lua_State *L, td_tensor *value, int keep) {
     return handle->tensor;
 }
 
-/* A list of numbers stands for the tensor of x's dtype that it makes. */
+/* A list of numbers stands for the tensor of x's dtype that it makes, of float32 where x is
+ * quantized and rounds what it is given. */
 static void read_list(lua_State *L) {
     if (!lua_istable(L, 3) || lua_getmetatable(L, 3))
         return;
     lua_getfield(L, 1, "new_tensor");
     lua_pushvalue(L, 1);
     lua_pushvalue(L, 3);
-    lua_call(L, 2, 1);
+    lua_newtable(L);
+    if (tide_check_tensor(L, 1, "index")->layout == TD_QUANTIZED) {
+        lua_pushliteral(L, "float32");
+        lua_setfield(L, -2, "dtype");
+    }
+    lua_call(L, 3, 1);
     lua_replace(L, 3);
 }
 

@@ -427,4 +427,5 @@ def main():
                 print(f'{{"case": "{name}", "peak_mb": {peak}}}', flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -214,7 +214,9 @@ static td_status read_attribute(evaluation *v, int step) {
         *out = TD_I(ndim ? sizes[dim] : 1);
         break;
     }
-    case TD_ATTRIBUTE_DTYPE:
+    case TD_ATTRIBUTE_DTYPE: /* that of its integers is not what the expression means */
+        if (x && x->layout == TD_QUANTIZED)
+            return td_fail(TD_EDTYPE, "not for quantized tensors: give x:dequantize() instead");
         *out = TD_DTYPE(dtype);
         break;
     case TD_ATTRIBUTE_FLOATING:

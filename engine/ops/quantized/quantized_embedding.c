@@ -21,10 +21,9 @@ static td_status check_row(int64_t features, int64_t bits) {
     return TD_OK;
 }
 
-static td_status check_on_cpu(const td_tensor *x, const char *name, td_dtype dtype, int ndim) {
-    if (x->dtype != dtype || x->ndim != ndim || td_tensor_device(x).type != TD_CPU)
-        return td_fail(TD_ETYPE, "%s: a %s tensor of %d dim%s on the CPU expected", name,
-                       td_dtype_name(dtype), ndim, ndim == 1 ? "" : "s");
+static td_status check_matrix(const td_tensor *x, td_dtype dtype) {
+    if (x->dtype != dtype || x->ndim != 2)
+        return td_fail(TD_ETYPE, "weight: a %s tensor of 2 dims expected", td_dtype_name(dtype));
     return TD_OK;
 }
 
@@ -33,7 +32,7 @@ static td_status check_on_cpu(const td_tensor *x, const char *name, td_dtype dty
 static td_status rule_pack_rows(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
     int64_t bits = call->args[1].i;
-    td_status status = check_on_cpu(x, "weight", TD_F32, 2);
+    td_status status = check_matrix(x, TD_F32);
     if (status == TD_OK)
         status = check_row(x->sizes[1], bits);
     if (status)
@@ -81,7 +80,7 @@ static td_status check_bags(const td_value *a) {
 static td_status rule_add_rows(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     const td_tensor *table = a[TABLE].tensor;
-    td_status status = check_on_cpu(table, "weight", TD_U8, 2);
+    td_status status = check_matrix(table, TD_U8);
     if (status == TD_OK)
         status = check_row(a[FEATURES].i, a[BITS].i);
     if (status == TD_OK)

@@ -435,6 +435,7 @@ TD_OPERATOR(stack) = {
     .takes = "any, promoted",
     .notes = "Tensors of different shapes are an error: cat joins these.",
     .run = run_stack,
+    .forms[TD_QUANTIZED] = td_quantized_composite,
     .autocast = {[TD_CPU] = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };

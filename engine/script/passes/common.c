@@ -4,6 +4,7 @@
  * something is written, what reads that is taken off the list.
  */
 #include "engine/core/memory.h"
+#include "engine/script/boxes.h"
 #include "engine/script/passes/alias.h"
 #include "engine/script/passes/fails.h"
 #include "engine/script/passes/node_infer.h"
@@ -23,6 +24,8 @@ typedef struct walker {
 static bool same_constant(const td_value *a, const td_value *b) {
     if (a->kind != b->kind || a->from_one != b->from_one)
         return false;
+    if (a->kind == TD_VALUE_QUANTIZED_DTYPE)
+        return a->dtype == b->dtype;
     switch ((td_kind)a->kind) {
     case TD_KIND_NIL:
         return true;

@@ -56,7 +56,9 @@ local function as_column(fname, name, value, n)
     elseif tide.is_tensor(value) then
         c = value:detach()
     end
-    if not texts.is(c) and not (tide.is_tensor(c) and c:dim() == 1) then
+    if tide.is_tensor(c) and c.is_quantized then
+        fail("%s: column '%s' is %s: give its dequantize() instead", fname, name, string.match(tostring(c.dtype), "%w+$"))
+    elseif not texts.is(c) and not (tide.is_tensor(c) and c:dim() == 1) then
         fail("%s: column '%s': a tensor of one dim or a list of numbers, booleans or texts expected, got %s", fname, name,
             tide.is_tensor(c) and "shape " .. tostring(c.shape) or describe(value))
     elseif n and #c ~= n then

@@ -83,6 +83,8 @@ function numpy.save_archive(arrays, path, fname)
             tide._fail("%s: '%s': '%s': a tensor expected, got %s", fname, path, shown(name), tide._describe(x))
         elseif x.is_sparse then
             tide._fail("%s: '%s': '%s' is sparse: to_dense() is what a file holds", fname, path, shown(name))
+        elseif x.is_quantized then
+            tide._fail("%s: '%s': '%s' is %s: dequantize() or int_repr() is what NumPy's files hold", fname, path, shown(name), string.match(tostring(x.dtype), "%w+$"))
         elseif x.dtype == tide.bfloat16 then
             tide._fail("%s: '%s': '%s': NumPy has no bfloat16: convert it to float32", fname, path, shown(name))
         end

@@ -193,7 +193,7 @@ kinds["prim::Constant"] = function(self, node)
     elseif what == "string" and not string.find(node.constant, "\0", 1, true) then
         ref.text = string.format("TD_STRING(%s)", words.string(node.constant))
         ref.string = node.constant
-    elseif what == "dtype" then
+    elseif what == "dtype" and words.dtype(node.constant) then
         ref.text = string.format("TD_DTYPE(%s)", words.dtype(node.constant))
     elseif what == "device" and words.device(node.constant) then
         ref.text = string.format("TD_DEVICE(%s)", words.device(node.constant))
@@ -204,7 +204,7 @@ kinds["prim::Constant"] = function(self, node)
     elseif what == "nil" then
         ref.text = "TD_NIL"
     else
-        self:refuse(node, string.format("of a %s has no form in C", what))
+        self:refuse(node, string.format("of %s has no form in C", what == "dtype" and "dtype " .. node.constant or "a " .. what))
     end
     self.refs[output.name] = ref
 end

@@ -95,7 +95,11 @@ end
 local DTYPES = { bool = "BOOL", uint8 = "U8", int8 = "I8", int16 = "I16", int32 = "I32", int64 = "I64", float16 = "F16",
     bfloat16 = "BF16", float32 = "F32", float64 = "F64" }
 
-function words.dtype(name) return "TD_" .. DTYPES[string.match(name, "%w+$")] end
+--- dtype(name): nil: that of quantized tensors, which operators don't take.
+function words.dtype(name)
+    local dtype = DTYPES[string.match(name, "%w+$")]
+    return dtype and "TD_" .. dtype
+end
 
 --- device(name): nil: one that C written here does not know.
 function words.device(name)

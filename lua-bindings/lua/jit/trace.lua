@@ -108,6 +108,8 @@ local function others(inputs, how, generator)
             x = x:clone()
         elseif x.dtype == tide.bool then
             x = how == 1 and ~x or x:clone()
+        elseif x.is_quantized then
+            x = x:dim() > 0 and x:qscheme() == "per_tensor_affine" and x:flip(how % x:dim() + 1) or x:clone()
         elseif not x:is_floating_point() then
             x = x:flatten():flip(1):reshape(x.shape) -- values that are indices stay so
         else
@@ -136,6 +138,8 @@ end
 
 local function shape_text(x) return tostring(x.shape) end
 
+local function numbers_of(x) return (x.is_quantized and x:dequantize() or x:detach()):double() end
+
 -- What two lists of results differ in; nil: nothing.
 local function difference(want, got)
     if #want ~= #got then
@@ -145,8 +149,8 @@ local function difference(want, got)
         local b = got[k]
         if tostring(a.dtype) ~= tostring(b.dtype) or shape_text(a) ~= shape_text(b) then
             return string.format("result %d is %s %s where its graph gives %s %s", k, a.dtype, shape_text(a), b.dtype, shape_text(b))
-        elseif not tide.allclose(a:detach():double(), b:detach():double(), { rtol = 1e-5, atol = 1e-8, equal_nan = true }) then
-            local most = (a:detach():double() - b:detach():double()):abs():nan_to_num():max():item()
+        elseif not tide.allclose(numbers_of(a), numbers_of(b), { rtol = 1e-5, atol = 1e-8, equal_nan = true }) then
+            local most = (numbers_of(a) - numbers_of(b)):abs():nan_to_num():max():item()
             return string.format("result %d differs from its graph's by up to %s", k, tide._number(most, 4))
         end
     end

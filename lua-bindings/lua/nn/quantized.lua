@@ -475,6 +475,11 @@ return function(nn)
     functions(quantized)
     tide._require("nn.quantized_recurrent")(dynamic, set_weight)
     quantized.class, dynamic.class = nil, nil
+    for _, room in ipairs { quantized, dynamic } do -- scales, mins and biases are what integers are read by: no float of the model's dtype
+        for _, class in pairs(room) do
+            class.keeps_dtypes = true
+        end
+    end
     quantized.dynamic = dynamic
     nn.quantized = quantized
     tide._document(dynamic, "dynamic", "tide.nn.quantized.dynamic", "Layers that quantize what they are given by its own range.")

@@ -30,7 +30,7 @@ local function rows_of(self, index)
 end
 
 -- dequantize(): the table of float32 that the rows stand for.
-local function dequantize(self) return rows_of(self, tide.arange(1, self.num_embeddings + 1)) end
+local function dequantize(self) return rows_of(self, tide.arange(1, self.num_embeddings + 1, { device = self.weight.device })) end
 
 local function text(self)
     return string.format("num_embeddings=%d, embedding_dim=%d, dtype=%s%s", self.num_embeddings, self.embedding_dim, self.dtype,

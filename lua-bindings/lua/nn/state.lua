@@ -61,13 +61,14 @@ local function move_to(base, self, ...)
         end
         return y
     end
-    -- Integers and quantized tensors keep their dtype and go where a float from there would go.
+    -- Integers, quantized tensors and the numbers that stand beside these in a layer of bytes keep their dtype and go where a float from
+    -- there would go.
     local function move_as_it_is(x)
         local device = tide.zeros(0, { device = x.device }):to(table.unpack(plain, 1, plain.n)).device
         return tostring(device) == tostring(x.device) and x or x:detach():to(device)
     end
     local function convert(_, x, owner, name)
-        moved[x] = moved[x] or (x:is_floating_point() and move or move_as_it_is)(x)
+        moved[x] = moved[x] or (x:is_floating_point() and not owner.keeps_dtypes and move or move_as_it_is)(x)
         accept(moved[x])
         rawset(owner, name, moved[x])
     end
@@ -223,7 +224,7 @@ return function(_, base)
         .. "memory format, as x:to(...): make the optimizer afterwards.",
         function(self, ...) return move_to(base, self, ...) end)
     for name, dtype in pairs { float = "float32", double = "float64", half = "float16", bfloat16 = "bfloat16" } do
-        method(name, ") -> Module", string.format("Floating parameters and buffers in %s.", dtype),
+        method(name, ") -> Module", string.format("Floating parameters and buffers in %s, but those of layers of tide.nn.quantized.", dtype),
             function(self) return move_to(base, self, tide[dtype]) end)
     end
     method("cpu", ") -> Module", "Parameters and buffers on the CPU.",

@@ -11,7 +11,7 @@ local function describe(v) return tide._describe(v) end
 -- Any real tensor on the host as float64 without history.
 local function plain_tensor(x)
     x = x:detach()
-    x = x.layout ~= "strided" and x:to_dense() or x
+    x = x.is_quantized and x:dequantize() or x.layout ~= "strided" and x:to_dense() or x
     return x:cpu():to(tide.float64)
 end
 

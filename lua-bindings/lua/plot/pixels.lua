@@ -68,7 +68,9 @@ end
 --- of(x, name [, low, high, columns]): pixels (height, width, channels) of uint8; floats from low (0) to high (1); so
 --- many images of a batch in a row.
 function pixels.of(x, name, low, high, columns)
-    if x.layout ~= "strided" then
+    if x.is_quantized then
+        x = x:dequantize()
+    elseif x.layout ~= "strided" then
         fail("%s: the tensor is sparse: show its to_dense()", name)
     elseif x:dim() < 2 or x:dim() > 4 then
         fail("%s: shape %s is no image: 2 to 4 dims expected", name, shape_text(x))

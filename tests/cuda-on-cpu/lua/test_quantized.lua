@@ -298,6 +298,84 @@ t.test("weights_of_few_bits_in_groups", function()
     end
 end)
 
+-- ---- tables of rows ----
+
+local TABLE_DTYPES <const> = { [8] = "quint8", [4] = "quint4x2" }
+
+t.test("tables_are_packed_to_the_same_bytes", function()
+    for _, bits in ipairs { 8, 4 } do
+        for _, n in ipairs { 2, 6, 70 } do
+            local x = tide.randn(11, n) * 3
+            x[1], x[2], x[3] = 0, -2.5, x[3] * 1e-9
+            x[4][1], x[4][2] = 0.0, -0.0 -- of which the first is the offset
+            x["4, 3:"] = 0
+            x[5][2], x[6] = 6e4, x[6] * 1e-42
+            same(("%d bits, %d elements"):format(bits, n), function(a) return tide._pack_rows(a, bits) end, x)
+            same("every second", function(a) return tide._pack_rows(a["::2"], bits) end, x)
+        end
+        same("no rows", function(a) return tide._pack_rows(a, bits) end, tide.zeros(0, 8))
+    end
+    same("large", function(a) return tide._pack_rows(a, 8) end, tide.tensor { { 3e38, -3e38, 1, 0 }, { 1e38, 2e38, 3e38, 1.5e38 } })
+    if both.counts then
+        t.is_true(both.launches "pack_rows_kernel" > 0, "its kernel ran")
+    end
+end)
+
+t.test("bags_of_rows_give_the_same", function()
+    local index, offsets = tide.randint(1, 41, { 100 }), tide.tensor { 1, 5, 5, 80, 101 }
+    local samples = tide.randn(100)
+    for _, bits in ipairs { 8, 4 } do
+        for _, n in ipairs { 6, 64 } do
+            local rows = tide._pack_rows(tide.randn(42, n), bits)
+            for first = 0, 1 do -- of a table that begins within another, elements need not lie at multiples of 4 bytes
+                for _, options in ipairs { {}, { mean = true }, { last = true }, { padding = 3 }, { mean = true, last = true, padding = -1 } } do
+                    for _, weights in ipairs { false, samples } do
+                        same(("%d bits, %d elements"):format(bits, n), function(a, i, o, w)
+                            return tide._add_rows(a[{ { 1 + first, 40 + first } }], i, o, w or nil, n, bits, options.mean or false, options.last or false, options.padding)
+                        end, rows, index, offsets, weights)
+                    end
+                end
+                same("a matrix of indices", function(a, i) return tide._add_rows(a, i, nil, nil, n, bits, true, false, nil) end, rows, index:view(20, 5))
+            end
+        end
+    end
+    same("no bags", function(a, i, o) return tide._add_rows(a, i, o, nil, 4, 8, false, false, nil) end, tide._pack_rows(tide.randn(3, 4), 8), tide.zeros(0):long(),
+        tide.zeros(0):long())
+    if both.counts then
+        t.is_true(both.launches "add_rows_kernel" > 0, "its kernel ran")
+    end
+end)
+
+t.test("layers_of_tables_go_to_the_device", function()
+    local index, offsets = tide.randint(1, 31, { 24 }), tide.tensor { 1, 9, 9 }
+    for bits, dtype in pairs(TABLE_DTYPES) do
+        for _, class in ipairs { "Embedding", "EmbeddingBag" } do
+            local from = nn[class](30, 10)
+            local layer = nn.quantized[class].from_float(from, { dtype = dtype })
+            local want = class == "Embedding" and layer(index:view(4, 6)) or layer(index, offsets)
+            local floats = layer:dequantize()
+            layer:cuda()
+            t.is_true(tide.equal((class == "Embedding" and layer(there(index:view(4, 6))) or layer(there(index), there(offsets))):cpu(), want), class .. bits)
+            t.is_true(tide.equal(layer:dequantize():cpu(), floats))
+            local made = nn.quantized[class].from_float(from:cuda(), { dtype = dtype })
+            t.is_true(tide.equal(made.weight:cpu(), layer.weight:cpu()), "packed there")
+            t.is_true(tide.equal(layer:cpu():dequantize(), floats))
+        end
+    end
+end)
+
+-- The device tells what it found when the host waits for it.
+t.test("rows_and_bags_that_are_not_there_are_refused", function()
+    local rows = there(tide._pack_rows(tide.randn(5, 8), 8))
+    local function read(index, offsets) return tide._add_rows(rows, there(index), offsets and there(offsets), nil, 8, 8, false, false, nil):cpu() end
+    refused("index 6 is not a row from 1 to 5", read, tide.tensor { { 1, 6 } })
+    refused("index 0: indices count from 1", read, tide.tensor { 0, 1, 2 }, tide.tensor { 3 })
+    refused("offsets: a bag begins at 3 and ends before 2", read, tide.tensor { 1, 2, 3 }, tide.tensor { 1, 3, 2 })
+    refused("offsets: a bag begins at 9 and ends before 4", read, tide.tensor { 1, 2, 3 }, tide.tensor { 9 })
+    t.eq(read(tide.tensor { { 1, 5 } }).shape, { 1, 8 })
+    refused("tensors on cuda:0 and cpu don't mix", tide._add_rows, rows, tide.ones(1, 1):long(), nil, nil, 8, 8, false, false, nil)
+end)
+
 -- ---- models ----
 
 t.test("a_model_goes_to_the_device_with_all_that_it_has", function()
@@ -364,7 +442,6 @@ t.test("what_does_not_go_is_refused_in_a_line", function()
     refused("doesn't fit a weight of shape (4, 8)", tide._quantized_linear, there(bytes(ints(0, 255, 2, 9), 0.1, 3)), tide._quantized_pack(there(w)), nil, 1, 0)
     refused("packed weights expected", tide._quantized_linear, there(q), there(tide.zeros(64):to(tide.uint8)), nil, 1, 0)
     refused("packed weights expected", tide._quantized_linear, there(q), tide._quantized_pack(there(w)):clone(), nil, 1, 0)
-    refused("on the CPU expected", tide._add_rows, there(tide.zeros(2, 16):to(tide.uint8)), there(tide.ones(1, 1):long()), nil, nil, 8, 8, false, false, nil)
 end)
 
 t.finish()

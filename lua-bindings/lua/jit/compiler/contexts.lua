@@ -161,9 +161,12 @@ local MODES = {
         end
         return string.format('mode="inference_mode", enabled=%d', flag(enabled))
     end,
-    autocast = function(known, options)
+    autocast = function(known, options, self)
         local device = known[1] or options.device or "cpu"
         local dtype = options.dtype or string.find(device, "^cuda") and "float16" or "bfloat16"
+        if type(dtype) ~= "string" and not dtype.is_floating_point then
+            self:fail("autocast: option dtype: expected a dtype of floats such as tide.bfloat16, got %s", tostring(dtype))
+        end
         return string.format('mode="autocast", device=%q, dtype="%s", cached=%d, enabled=%d', device,
             type(dtype) == "string" and dtype or Compiler.dtype_name(dtype), flag(options.cache ~= false), flag(options.enabled ~= false))
     end,
@@ -172,7 +175,7 @@ local MODES = {
 local function context(name, attribute_of)
     return function(self, arguments, node)
         local known, options, list = read(self, name, arguments)
-        local attribute = attribute_of and attribute_of(known, options)
+        local attribute = attribute_of and attribute_of(known, options, self)
         if not list[1] then
             if not self.closing then
                 self:fail("%s opens a mode: write local _ <close> = tide.%s(), or give it a function", name, name)

@@ -240,6 +240,7 @@ local FIELDS = {
     end,
     dtype = function(self, x) return (self.g:node("aten::dtype", { x }, { "dtype" })) end,
     device = function(self, x) return (self.g:node("aten::device", { x }, { "Device" })) end,
+    is_quantized = function(self, x) return (self.g:node("aten::is_quantized", { x }, { "bool" })) end,
     requires_grad = function(self, x) return (self.g:node("aten::requires_grad", { x }, { "bool" })) end,
     ndim = function(self, x) return (self.g:node("aten::dim", { x }, { "int" })) end,
     T = function(self, x) return self:operator("t", { x })[1] end,

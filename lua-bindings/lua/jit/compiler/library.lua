@@ -143,19 +143,6 @@ local function text_of_shape(self, v)
         function() return self.const ")" end))
 end
 
-local DTYPES = { "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
-    "complex128" }
-
--- The name of a dtype, found among all.
-local function text_of_dtype(self, v, k)
-    local name = DTYPES[k]
-    if k == #DTYPES then
-        return self.const("tide." .. name)
-    end
-    local is = self.g:node("aten::__is__", { v, self.g:constant("dtype", name) }, { "bool" })
-    return self:choose(is, function() return self.const("tide." .. name) end, function() return text_of_dtype(self, v, k + 1) end)
-end
-
 local function text_of(self, v)
     v = self:resolve(v)
     local t = self:type_of(v)
@@ -168,7 +155,7 @@ local function text_of(self, v)
     elseif v.kind == "value" and v.shape then
         return text_of_shape(self, v)
     elseif t == "dtype" then
-        return text_of_dtype(self, v, 1)
+        return self:binary("..", self.const "tide.", (self.g:node("aten::str", { self:value(v) }, { "str" })))
     elseif t and (types.is_number(t) or t == "Device" or t == "bool" or types.inner(t)) then
         return (self.g:node("aten::str", { self:value(v) }, { "str" }))
     end

@@ -89,6 +89,7 @@ end
 methods.dim, methods.ndimension = asks("dim", "int"), asks("dim", "int")
 methods.numel, methods.nelement = asks("numel", "int"), asks("numel", "int")
 methods.is_floating_point, methods.is_contiguous = asks("is_floating_point", "bool"), asks("is_contiguous", "bool")
+methods.q_scale, methods.q_zero_point, methods.qscheme = asks("q_scale", "float"), asks("q_zero_point", "int"), asks("qscheme", "str")
 library[tide.is_floating_point] = methods.is_floating_point
 
 function methods.item(self, arguments)

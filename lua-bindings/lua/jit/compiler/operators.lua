@@ -251,6 +251,9 @@ end
 
 local function text(self, s, k, v)
     local p = s.params[k]
+    if p.words and v.kind == "host" and self.is_dtype(v.v) then
+        v = self.const(self.dtype_name(v.v))
+    end
     if self:type_of(v) ~= "str" then
         refuse(self, s, k, "a string", v)
     elseif p.words and v.kind == "const" and not p.words[v.v] then
