@@ -35,9 +35,24 @@ typedef struct td_depthwise_band {
     int64_t kernel[2], stride[2], dilation[2];
 } td_depthwise_band;
 
+/* A row of a depthwise convolution of float32 with channels last: of each of `out` places
+ * `channels` (at most as many as a tile of a product is wide) that lie side by side. `x` is the
+ * first place of the first row that it meets, of `rows`, and `weight` those rows' taps, each read
+ * in whole vectors. Of what is beside a row of x nothing is read. Strides in elements.
+ * Three, five or seven taps, one or two places apart. */
+typedef struct td_depthwise_row {
+    const float *x, *weight, *bias, *added; /* bias, added: NULL: nothing */
+    float *y;                               /* as `added` lies */
+    const td_epilogue *epilogue;
+    int64_t channels, rows, taps;         /* taps: in a row of the kernel */
+    int64_t x_row, x_place, y_place, tap; /* from one to the next; rows as the kernel meets them */
+    int64_t in, out, stride, padding;     /* along the row, in places */
+} td_depthwise_row;
+
 typedef struct td_spatial_kernels {
     int depthwise_lanes;
     void (*depthwise)(const td_depthwise_band *p);
+    void (*depthwise_last)(const td_depthwise_row *p);
     /* y (n elements), plus `added` where that isn't NULL, to the end of an epilogue. */
     void (*epilogue)(float *y, const float *added, int64_t n, const td_epilogue *e);
     const td_spatial_functions *of[TD_DTYPE_COUNT]; /* NULL: not for this dtype */

@@ -14,7 +14,10 @@ local cases = {
     { { 1, 37, 7, 7 }, { 37, 1, 5, 5 }, 1, 2, 37 }, { { 1, 16, 3, 2 }, { 16, 1, 7, 7 }, 1, 3, 16 }, { { 3, 18, 15, 13 }, { 18, 1, 3, 3 }, 2, 1, 18, 2 },
     { { 1, 20, 9, 61 }, { 20, 1, 2, 4 }, { 3, 1 }, { 0, 5 }, 20 }, { { 1, 35, 50 }, { 35, 1, 3 }, 2, 1, 35 }, { { 2, 17, 90, 80 }, { 17, 1, 3, 3 }, 1, 1, 17 },
     { { 1, 24, 16, 9 }, { 100, 24, 1, 1 }, 1, 0, 1, 1, true }, { { 3, 600, 7, 5 }, { 70, 600, 1, 1 }, 1, 0, 1, 1, true },
-    { { 2, 32, 12, 12 }, { 32, 1, 3, 3 }, 1, 1, 32, 1, true },
+    { { 2, 32, 12, 12 }, { 32, 1, 3, 3 }, 1, 1, 32, 1, true }, { { 1, 37, 23, 19 }, { 37, 1, 5, 5 }, 2, { 2, 1 }, 37, 1, true },
+    { { 3, 72, 9, 9 }, { 72, 1, 7, 7 }, 1, 3, 72, 1, true }, { { 1, 200, 7, 7 }, { 200, 1, 5, 5 }, 1, 2, 200, 1, true },
+    { { 1, 5, 2, 3 }, { 5, 1, 3, 7 }, 1, { 4, 9 }, 5, 1, true }, { { 2, 80, 31, 33 }, { 80, 1, 3, 3 }, { 3, 1 }, 0, 80, { 2, 1 }, true },
+    { { 1, 48, 90, 64 }, { 48, 1, 7, 7 }, 2, 3, 48, 1, true }, { { 1, 16, 40, 41 }, { 16, 1, 3, 3 }, 1, 1, 16, 2, true },
 }
 
 local function convolve(x, weight, bias, case)
@@ -46,9 +49,14 @@ for k, case in ipairs(cases) do
 end
 
 t.test("infinities_and_nan_stay_where_they_belong", function()
-    local x = tide.zeros(1, 4, 20, 20)
-    x[{ 1, 2, 10, 10 }] = math.huge
-    local y = F.conv2d(x, tide.ones(4, 1, 3, 3), nil, { padding = 1, groups = 4 })
-    t.eq(y:isinf():sum():item(), 9)
-    t.eq(y:isnan():sum():item(), 0)
+    for _, last in ipairs { false, true } do
+        local x, weight = tide.zeros(1, 4, 20, 20), tide.ones(4, 1, 3, 3)
+        x[{ 1, 2, 10, 10 }] = math.huge
+        weight[{ 3, 1, 1, 1 }] = math.huge -- at the first place that meets padding alone
+        x = last and x:contiguous { memory_format = "channels_last" } or x
+        local y = F.conv2d(x, weight, nil, { padding = 1, groups = 4 })
+        t.eq(y:isinf():sum():item(), 9)
+        t.eq(y[{ 1, 2 }]:isnan():sum():item(), 0)
+        t.is_true(not last or y[{ 1, 3, 1, 1 }]:item() == 0, "a weight beside the image")
+    end
 end)
