@@ -34,6 +34,24 @@ local function passes_of(f, ...)
     return found
 end
 
+t.test("what_a_graph_gives_takes_no_larger_memory_than_it_needs", function()
+    local _ <close> = tide.no_grad()
+    local weight = tide.randn(8, 8, 3, 3)
+    local x = tide.randn(1, 8, 128, 128)
+    local f = tide.jit.trace(function(y) -- whose first result goes before its last is made
+        y = F.conv2d(F.conv2d(y, weight), weight)
+        return F.conv2d(y, weight, nil, { stride = { 1, 2 } }):view(8, -1)
+    end, { x }, { check = false })
+    for _ = 1, 4 do f(x) end
+    collectgarbage()
+    local before = tide.memory_stats().allocated
+    local kept = f(x)
+    collectgarbage()
+    local needed = kept:numel() * 4
+    local taken = tide.memory_stats().allocated - before
+    t.is_true(taken >= needed and taken <= needed * 1.25 + 64, taken .. " of " .. needed)
+end)
+
 for k, case in ipairs(cases) do
     for _, last in ipairs { false, true } do
         t.test(("case_%d%s_has_the_bits_of_its_calls"):format(k, last and "_channels_last" or ""), function()
