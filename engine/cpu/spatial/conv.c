@@ -17,6 +17,7 @@
 #include "engine/cpu/spatial/conv_direct.h"
 #include "engine/cpu/spatial/conv_epilogue.h"
 #include "engine/cpu/spatial/conv_lines.h"
+#include "engine/cpu/spatial/conv_places.h"
 #include "engine/cpu/spatial/conv_product.h"
 #include "engine/ops/make/copy.h"
 
@@ -270,6 +271,8 @@ td_status td_cpu_convolution(const td_convolution_plan *p) {
             return td_conv_depthwise(p);
         if (td_conv_is_depthwise_last(p))
             return td_conv_depthwise_last(p);
+        if (!td_conv_product_of(p) && td_conv_is_by_places(p))
+            return td_conv_by_places(p);
         if (!thin)
             return convolve_by_library(p);
         status = convolve_packed(p, TD_F32, td_conv_direct);

@@ -32,16 +32,15 @@ static void run_row(const job *j, td_depthwise_row *r, int64_t image, int64_t ro
                     const float *weight) {
     const td_convolution_plan *p = j->p;
     const td_conv_geometry *g = &p->geometry;
-    const int64_t from = row * g->stride[1] - g->padding[1], dilation = g->dilation[1];
-    const int64_t first = from < 0 ? (-from + dilation - 1) / dilation : 0;
-    const int64_t last = g->in[1] <= from ? 0 : (g->in[1] - 1 - from) / dilation + 1;
-    const int64_t met = image * g->in[1] + (first < last ? from + first * dilation : 0);
+    const td_conv_taps taps = td_conv_taps_of(g, 1, row);
+    const int64_t from = row * g->stride[1] - g->padding[1] + taps.first * g->dilation[1];
+    const int64_t met = image * g->in[1] + (taps.first < taps.last ? from : 0);
     const int64_t to = (image * g->out[1] + row) * g->out[2] * g->c + channel;
     r->x = (const float *)p->a->data + met * g->in[2] * g->c + channel;
     r->y = (float *)p->out->data + to;
     r->added = p->added ? (const float *)p->added->data + to : NULL;
-    r->weight = weight + first * g->kernel[2] * j->width;
-    r->rows = at_most(last, g->kernel[1]) - first;
+    r->weight = weight + taps.first * g->kernel[2] * j->width;
+    r->rows = taps.last - taps.first;
     td_cpu->spatial->depthwise_last(r);
 }
 

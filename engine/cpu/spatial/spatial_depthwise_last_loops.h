@@ -32,10 +32,13 @@ enum { LAST_PLACES = 8 }; /* with a vector for each of seven taps and one of x, 
     of(k) of(k + 1) of(k + 2) of(k + 3) of(k + 4) of(k + 5) of(k + 6) of(k + 7)
 #define LAST_BEGIN(j) sums[j] = bias;
 #define LAST_PUT(j)                                                                                \
-    if (places > (j)) {                                                                            \
+    if (places > (j) && n == VF_N) {                                                               \
+        const int64_t to = (j)*p->y_place;                                                         \
+        vf_store(y + to, vf_epilogue(&e, added ? sums[j] + vf_load(added + to) : sums[j]));        \
+    } else if (places > (j)) {                                                                     \
         const int64_t to = (j)*p->y_place;                                                         \
         const vf sum = added ? sums[j] + vf_load_part(added + to, n) : sums[j];                    \
-        vf_store_part(y + to, vf_epilogue(p->epilogue, sum), n);                                   \
+        vf_store_part(y + to, vf_epilogue(&e, sum), n);                                            \
     }
 
 /* `places` of a row from `place` on, n channels from `channel` on. */
@@ -56,6 +59,7 @@ static inline __attribute__((always_inline)) void last_places(const td_depthwise
         LAST_EIGHT(LAST_MEET, 8)
         LAST_EIGHT(LAST_MEET, 16)
     }
+    const td_epilogue e = *p->epilogue;
     float *y = p->y + place * p->y_place + channel;
     const float *added = p->added ? p->added + place * p->y_place + channel : NULL;
     LAST_EIGHT(LAST_PUT, 0)

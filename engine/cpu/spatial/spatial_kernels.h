@@ -49,10 +49,27 @@ typedef struct td_depthwise_row {
     int64_t in, out, stride, padding;     /* along the row, in places */
 } td_depthwise_row;
 
+/* Of a convolution of float32, at most six `places` and as many `columns` of channels of the result
+ * as a tile of a product is wide. A place's sums begin with `base` (NULL: zero), and for each tap
+ * and each of so many channels of x grow by an element of x times a row of the weight, read in
+ * whole vectors: x's at `from`, plus x_step for each place, plus tap_x; the channels lie side by
+ * side. Then come `added` (NULL: nothing), which lies as y, and the epilogue (NULL: none). Strides
+ * in elements. */
+typedef struct td_places_tile {
+    const float *x, *weight, *base, *added;
+    float *y;
+    const td_epilogue *epilogue;
+    const int64_t *tap_x, *tap_weight; /* taps of them: places from x and weight on */
+    int64_t places, columns, taps, channels;
+    int64_t from, x_step, y_step, base_step; /* from a place to the next */
+    int64_t channel;                         /* of the weight: from one to the next */
+} td_places_tile;
+
 typedef struct td_spatial_kernels {
     int depthwise_lanes;
     void (*depthwise)(const td_depthwise_band *p);
     void (*depthwise_last)(const td_depthwise_row *p);
+    void (*places)(const td_places_tile *t);
     /* y (n elements), plus `added` where that isn't NULL, to the end of an epilogue. */
     void (*epilogue)(float *y, const float *added, int64_t n, const td_epilogue *e);
     const td_spatial_functions *of[TD_DTYPE_COUNT]; /* NULL: not for this dtype */
