@@ -10,6 +10,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/layout.h"
 #include "engine/core/memory.h"
+#include "engine/core/modes.h"
 #include "engine/core/observer.h"
 #include "engine/ops/given.h"
 #include "engine/ops/make/copy.h"
@@ -105,13 +106,21 @@ static bool goes_through(const td_call *call, const td_tensor *given, const td_m
            (!(flags & TD_OP_WRITES_SELF) && td_writes_argument(call, given));
 }
 
+static td_status make_fresh(td_call *call, int k, const td_meta *meta) {
+    const bool before = td_modes_current.brief;
+    td_modes_current.brief = before | call->brief;
+    td_status status = td_tensor_from_meta(meta, &call->out[k]);
+    td_modes_current.brief = before;
+    return status;
+}
+
 /* The k-th result: the given tensor itself, or a fresh one. */
 static td_status make_result(td_call *call, int k, const td_meta *meta, bool *through) {
     td_tensor *given = td_call_given(call, k);
     if (meta->ndim < 0)
         return TD_OK;
     if (TD_LIKELY(!given))
-        return td_tensor_from_meta(meta, &call->out[k]);
+        return make_fresh(call, k, meta);
     if (!td_device_same(td_tensor_device(given), meta->device))
         return td_fail(TD_EDEVICE, "the result is on %s, out on %s", td_device_name(meta->device),
                        td_device_name(td_tensor_device(given)));

@@ -16,6 +16,7 @@ typedef struct td_modes {
     bool unchecked;     /* ... or, with anomaly, does not look */
     bool casting;       /* autocast holds for some device: */
     bool uncached;      /* weights are cast anew by every call */
+    bool brief;         /* memory that is asked for goes back soon: core/allocator.c */
     uint8_t cast[TD_DEVICE_TYPES];  /* the low dtype by type of device; 0: nothing is cast there */
     td_device device;               /* where front ends make new tensors when none is named */
     uint32_t region;                /* of calls/autocast.h, whose casts of weights are kept */

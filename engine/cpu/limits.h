@@ -84,6 +84,7 @@
     X(CONV_UNROLLED,             4 << 20,     "elements of an unrolled image", "up to here a whole image is unrolled at once", "", "2026-11-24") \
     X(CONV_DIRECT,               4,           "channels in times out", "of a group: up to here shifted lines are added up", "", "2026-11-22") \
     X(CONV_DEPTHWISE,            12,          "columns of the result", "float32, AVX-512, row-major batches: from here on a vector of channels at a time, not oneDNN", "Zen 4", "2026-11-28") \
+    X(CONV_PLACES,               400,         "places of an image", "float32, AVX-512, one image with channels last: up to here tiles that keep the weight packed, then oneDNN", "Zen 4", "2026-11-28") \
     X(CONV_PRODUCT,              128,         "places of an image", "float32, AVX-512, kernels of one place: from here on a product, not oneDNN", "Zen 4", "2026-11-27")
 /* clang-format on */
 

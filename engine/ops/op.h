@@ -316,6 +316,7 @@ struct td_call {
     bool inplace;
     uint8_t nbeside;
     uint8_t mode;             /* td_call_mode */
+    bool brief;               /* nobody keeps its results for long */
     td_device device;         /* of its first tensor, else of its device option, else the CPU */
     void *plan;               /* room for the plan of an operator with a rule; see TD_PLAN */
     struct td_record *record; /* the node that this call will be, with TD_CALL_RECORD */

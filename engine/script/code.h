@@ -33,6 +33,7 @@ struct td_code_step {
     td_step_fn run;
     const td_ir_node *node;
     int ninputs, noutputs, ndead;
+    bool brief;            /* memory of its results goes back before the script ends */
     int *inputs, *outputs; /* registers, or constants as ~k */
     int *dead;             /* registers that nobody reads behind it */
     uint64_t *kinds;       /* a bit for each kind of value that an input is taken of as it is */

@@ -6,6 +6,7 @@
 #include "engine/core/memory.h"
 #include "engine/script/code.h"
 #include "engine/script/operands.h"
+#include "engine/script/passes/alias.h"
 #include "engine/script/row_kernel.h"
 
 #include <string.h>
@@ -28,6 +29,7 @@ typedef struct made {
 typedef struct maker {
     td_script *s;
     td_map lives;
+    td_alias_info *alias;
     int nconstants;
     int nborrowed; /* registers, which are the caller's inputs */
     made **all;    /* of this graph and those that it calls, in the memory of the first */
@@ -162,6 +164,14 @@ static uint64_t *kinds_of(maker *m, const td_ir_node *node) {
 
 static bool make_code(maker *m, const td_ir_block *block, td_code_block *c);
 
+/* Does all that a node makes go when the graph has run, at the latest? */
+static bool is_brief(const maker *m, const td_ir_node *node) {
+    bool brief = true;
+    for (int k = 0; k < node->noutputs; k++)
+        brief &= !td_alias_leaves(m->alias, node->outputs[k]);
+    return brief;
+}
+
 static bool make_step(maker *m, const td_ir_node *node, td_code_step *s) {
     td_ir_graph *memory = m->s->memory;
     int nreads = reads_of(node, NULL);
@@ -171,6 +181,7 @@ static bool make_step(maker *m, const td_ir_node *node, td_code_step *s) {
         .node = node,
         .ninputs = node->ninputs,
         .noutputs = node->noutputs,
+        .brief = is_brief(m, node),
         .inputs = registers_of(m, node->ninputs, node->inputs),
         .outputs = registers_of(m, node->noutputs, node->outputs),
         .dead = td_ir_alloc(memory, sizeof(int) * (size_t)(nreads + node->noutputs + 1)),
@@ -282,7 +293,7 @@ static bool make_all(maker *m) {
     td_script *s = m->s;
     const td_ir_block *block = s->graph->block;
     s->memory = td_ir_graph_new();
-    if (!s->memory || !number_values(m, block))
+    if (!s->memory || !number_values(m, block) || td_alias_new(s->graph, &m->alias))
         return false;
     s->constants = td_ir_alloc(s->memory, sizeof *s->constants * (size_t)(m->nconstants + 1));
     if (!s->constants)
@@ -323,6 +334,7 @@ static td_status make_script(td_ir_graph *g, bool takes, td_ir_graph *first, mad
     maker m = {.s = s, .nborrowed = takes ? 0 : g->block->ninputs, .all = all, .first = first};
     bool whole = make_all(&m);
     td_map_clear(&m.lives);
+    td_alias_free(m.alias);
     if (!whole) {
         s->code.nsteps = 0; /* of which some are not there */
         status = td_fail(TD_ENOMEM, "out of memory for a script");

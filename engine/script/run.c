@@ -112,7 +112,12 @@ static td_status run_operator(const step *s, frame *f) {
     if (TD_UNLIKELY(status))
         return status;
     td_tensor *self = inplace ? td_arg_tensor(args[0]) : NULL;
-    td_call call = {.op = op, .args = args, .inplace = inplace, .given = &self, .ngiven = inplace};
+    td_call call = {.op = op,
+                    .args = args,
+                    .inplace = inplace,
+                    .given = &self,
+                    .ngiven = inplace,
+                    .brief = s->brief};
     if (inplace && !self)
         return td_fail(TD_ETYPE, "%s: a tensor is written in place", op->name);
     status =

@@ -1,5 +1,6 @@
 /* test_allocator.c: blocks are as large as asked for; under the address sanitizer, what lies beside
  * a tensor's memory, and memory that waits in the cache, can't be touched unnoticed. */
+#include "engine/core/modes.h"
 #include "engine/core/poison.h"
 #include "engine/ops/make/copy.h"
 #include "engine/td.h"
@@ -33,6 +34,31 @@ TEST(a_block_has_room_for_what_was_asked_and_little_more) {
         for (int64_t step = 0; step < 4; step++)
             for (int64_t beside = -1; beside <= 1; beside++)
                 check_block(power + step * power / 4 + beside);
+}
+
+/* Of the blocks that are cached, one that is large enough and was given back last. */
+TEST(a_brief_request_takes_the_newest_block_that_is_not_far_too_large) {
+    td_memory_empty_cache(TD_DEVICE_CPU);
+    td_tensor *small = bytes(300 << 10), *large = bytes(1 << 20), *huge = bytes(5 << 20);
+    void *const at[] = {small->data, large->data, huge->data};
+    td_release(small);
+    td_release(large);
+    td_release(huge);
+    td_tensor *lasting = bytes(300 << 10);
+    CHECK(lasting->data == at[0]);
+    td_modes_current.brief = true;
+    td_tensor *brief = bytes(300 << 10), *another = bytes(300 << 10);
+    td_modes_current.brief = false;
+    CHECK(brief->data == at[1]);
+    CHECK_INT((int64_t)brief->storage->granted, 1 << 20);
+    CHECK(another->data != at[2]);
+    memset(brief->data, 1, 300 << 10);
+    td_release(lasting);
+    td_release(another);
+    td_release(brief);
+    td_tensor *again = bytes(1 << 20);
+    CHECK(again->data == at[1]);
+    td_release(again);
 }
 
 /* ---- what the sanitizer must see ---- */
@@ -156,6 +182,7 @@ int main(void) {
         return 1;
     }
     RUN(a_block_has_room_for_what_was_asked_and_little_more);
+    RUN(a_brief_request_takes_the_newest_block_that_is_not_far_too_large);
     if (!TD_SANITIZED) /* which wants addresses itself */
         RUN(the_stack_has_room_where_addresses_are_out);
     if (TD_SANITIZED)

@@ -1,7 +1,8 @@
 /* conv.c: convolution on the CPU: float32 by oneDNN, with a kernel of one place as products,
- * depthwise by conv_depthwise.c; bfloat16 too where the machine multiplies it, the other 16-bit
- * floats by way of float32; float64 and integers by conv_columns.c, thin ones by conv_direct.c,
- * both row-major. Long ones are cut along the batch, with a look at the interrupt flag between. */
+ * depthwise by conv_depthwise.c and conv_depthwise_last.c; bfloat16 too where the machine
+ * multiplies it, the other 16-bit floats by way of float32; float64 and integers by conv_columns.c,
+ * thin ones by conv_direct.c, both row-major. Long ones are cut along the batch, with a look at the
+ * interrupt flag between. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
@@ -12,9 +13,11 @@
 #include "engine/cpu/product/onednn.h"
 #include "engine/cpu/spatial/conv_columns.h"
 #include "engine/cpu/spatial/conv_depthwise.h"
+#include "engine/cpu/spatial/conv_depthwise_last.h"
 #include "engine/cpu/spatial/conv_direct.h"
 #include "engine/cpu/spatial/conv_epilogue.h"
 #include "engine/cpu/spatial/conv_lines.h"
+#include "engine/cpu/spatial/conv_places.h"
 #include "engine/cpu/spatial/conv_product.h"
 #include "engine/ops/make/copy.h"
 
@@ -266,6 +269,10 @@ td_status td_cpu_convolution(const td_convolution_plan *p) {
     case TD_F32:
         if (td_conv_is_depthwise(p))
             return td_conv_depthwise(p);
+        if (td_conv_is_depthwise_last(p))
+            return td_conv_depthwise_last(p);
+        if (!td_conv_product_of(p) && td_conv_is_by_places(p))
+            return td_conv_by_places(p);
         if (!thin)
             return convolve_by_library(p);
         status = convolve_packed(p, TD_F32, td_conv_direct);

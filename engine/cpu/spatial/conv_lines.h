@@ -1,4 +1,4 @@
-/* conv_lines.h: which input each element of a convolution's kernel meets along a dim. */
+/* conv_lines.h: which elements of a convolution's input and kernel meet along a dim. */
 #ifndef TD_CPU_SPATIAL_CONV_LINES_H
 #define TD_CPU_SPATIAL_CONV_LINES_H
 
@@ -20,6 +20,19 @@ static inline td_conv_span td_conv_meet(const td_conv_geometry *g, int d, int64_
     int64_t last = g->in[d] - offset <= 0 ? 0 : (g->in[d] - offset - 1) / stride + 1;
     last = last < g->out[d] ? last : g->out[d];
     return (td_conv_span){first, last > first ? last : first, first * stride + offset};
+}
+
+/* Taps [first, last) of the kernel's along a dim that a place of the result meets. */
+typedef struct td_conv_taps {
+    int64_t first, last;
+} td_conv_taps;
+
+static inline td_conv_taps td_conv_taps_of(const td_conv_geometry *g, int d, int64_t place) {
+    const int64_t from = place * g->stride[d] - g->padding[d], dilation = g->dilation[d];
+    int64_t first = from < 0 ? (-from + dilation - 1) / dilation : 0;
+    int64_t last = g->in[d] <= from ? 0 : (g->in[d] - 1 - from) / dilation + 1;
+    last = last < g->kernel[d] ? last : g->kernel[d];
+    return (td_conv_taps){first < last ? first : last, last};
 }
 
 #endif

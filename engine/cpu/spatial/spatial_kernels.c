@@ -117,6 +117,10 @@ static inline uint8_t pixel(double x) {
 
 #include "engine/cpu/spatial/spatial_depthwise_loops.h"
 
+#include "engine/cpu/spatial/spatial_depthwise_last_loops.h"
+
+#include "engine/cpu/spatial/spatial_places_loops.h"
+
 static void epilogue(float *y, const float *added, int64_t n, const td_epilogue *e) {
     int64_t k = 0;
     for (; k + VF_N <= n; k += VF_N) {
@@ -132,6 +136,8 @@ static void epilogue(float *y, const float *added, int64_t n, const td_epilogue 
 extern const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels);
 const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels) = {
     .depthwise = depthwise,
+    .depthwise_last = depthwise_last,
+    .places = places_tile,
     .epilogue = epilogue,
     .depthwise_lanes = VF_N,
     .of = {[TD_U8] = &uint8_t_spatial,
