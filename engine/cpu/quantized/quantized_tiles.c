@@ -44,8 +44,7 @@ static void multiply_saturating(const td_byte_tile *t) {
 static bool is_for_amx(const td_qpack *head, int64_t rows, int64_t parts) {
     const td_amx_kernels *amx = td_cpu->quantized->amx;
     return amx && !head->ordered && head->groups / parts >= TD_AMX_GROUPS &&
-           rows >= TD_LIMIT(QUANTIZED_AMX_ROWS) &&
-           head->depth >= TD_LIMIT(QUANTIZED_AMX_DEPTH) &&
+           rows >= TD_LIMIT(QUANTIZED_AMX_ROWS) && head->depth >= TD_LIMIT(QUANTIZED_AMX_DEPTH) &&
            rows * head->columns * head->depth >= TD_LIMIT(QUANTIZED_AMX) && amx->usable();
 }
 
