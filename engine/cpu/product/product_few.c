@@ -11,10 +11,11 @@
 #include "engine/cpu/reduce/dim_lines.h"
 
 enum {
-    DEEP = 512,  /* terms that a tile takes in at a time */
-    READ = 4,    /* multiplications in the time of reading an element */
-    AGAIN = 4,   /* tiles below one another: more read a right side several times, */
-    CLASH = 4096 /* whose rows, so many bytes apart, share a few places of a cache: packed */
+    DEEP = 512,   /* terms that a tile takes in at a time */
+    READ = 4,     /* multiplications in the time of reading an element */
+    AGAIN = 4,    /* tiles below one another: more read a right side several times, */
+    CLASH = 4096, /* whose rows, so many bytes apart, share a few places of a cache: packed */
+    LINE = 64     /* bytes of a line of the cache */
 };
 
 typedef struct job {
@@ -23,6 +24,7 @@ typedef struct job {
     const char *packed;
     int64_t size, width, rows; /* of an element; of a tile, which is no taller than need be */
     int64_t panels, each;      /* of all, and of a part */
+    int64_t lines;             /* of packed terms that lie behind: a tile's share of asking */
     bool in_place;             /* may tiles read the right side as it lies? */
 } job;
 
@@ -52,12 +54,15 @@ static void multiply_panel(const job *j, int64_t panel, char *room) {
     td_product_tile tile = {.columns = at_most(p->columns - column, j->width),
                             .a_row = p->a_row,
                             .a_step = p->a_column,
-                            .c_row = p->c_row};
+                            .c_row = p->c_row,
+                            .lines = j->lines};
     for (int64_t l = 0; l < p->depth; l += DEEP) {
         const char *bias = p->bias ? p->bias + column * j->size : NULL;
         tile.depth = at_most(p->depth - l, DEEP);
         tile.b = right_side(j, panel, l, tile.depth, room, &tile.b_row);
         tile.base_row = l ? p->c_row : 0;
+        const char *ahead = (const char *)tile.b + tile.depth * j->width * j->size;
+        int64_t asks = (tile.depth + TD_TILE_ASKS - 1) / TD_TILE_ASKS;
         for (int64_t r = 0; r < p->rows; r += j->rows) {
             char *c = p->c + (r * p->c_row + column) * j->size;
             tile.rows = at_most(p->rows - r, j->rows);
@@ -67,7 +72,9 @@ static void multiply_panel(const job *j, int64_t panel, char *room) {
             tile.start = l || !p->row_bias ? NULL : p->row_bias + r * j->size;
             tile.epilogue = l + tile.depth == p->depth ? p->epilogue : NULL;
             tile.added = p->added ? p->added + (c - p->c) : NULL;
+            tile.ahead = ahead;
             td_cpu->product->tile[j->dtype](&tile);
+            ahead += asks * tile.lines * LINE;
         }
     }
 }
@@ -98,6 +105,7 @@ td_status td_product_by_few(td_dtype dtype, const td_product_block *p, const cha
     j.width = td_cpu->product->tile_bytes / j.size;
     j.rows = (p->rows + tiles - 1) / tiles;
     j.panels = (p->columns + j.width - 1) / j.width;
+    j.lines = packed ? (TD_TILE_ASKS * j.width * j.size / LINE + tiles - 1) / tiles : 0;
     int64_t parts = at_most(td_parts_of(work), j.panels);
     j.each = (j.panels + parts - 1) / parts;
     return td_run_parts((j.panels + j.each - 1) / j.each, TD_GRAIN, multiply_part, &j);

@@ -108,8 +108,14 @@ static inline double sum_d(vd x) {
 #define ADD ADD_I
 #include "engine/cpu/product/product_block_loops.h"
 
-/* Steps along depth before which a row of b is asked for. */
-enum { AHEAD = 8 };
+/* Steps along depth before which a row of b is asked for; bytes of a line of the cache. */
+enum { AHEAD = 8, LINE = 64 };
+
+/* Groups of rows, of so many bytes each, before which one is asked for, some 16 KB: what prefetches
+ * by itself in the processor stops at the end of a short row, before memory has answered. */
+static inline int64_t groups_ahead(int64_t bytes) {
+    return 1 + (16 * 1024) / (bytes + 1);
+}
 
 /* Is a tile's epilogue one for whole vectors that are still in registers? */
 static inline bool td_tile_ends(const td_product_tile *t, int64_t lanes) {

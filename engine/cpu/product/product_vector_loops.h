@@ -33,9 +33,12 @@
 
 enum { NAME(run) = 4096 };
 
-/* Dot products of x and `count` (a constant, 1 or SIDE_BY_SIDE) rows, n <= run. */
-static inline __attribute__((always_inline)) void
-NAME(dots_of)(const E *x, const E *w, int64_t stride, int count, int64_t n, double *sums) {
+/* Dot products of x and `count` (a constant, 1 or SIDE_BY_SIDE) rows, n <= run; those `ahead` of
+ * them, in elements, are asked for. */
+static inline __attribute__((always_inline)) void NAME(dots_of)(const E *x, const E *w,
+                                                                int64_t stride, int count,
+                                                                int64_t n, int64_t ahead,
+                                                                double *sums) {
     V s[SIDE_BY_SIDE][4] = {{{0}}}, total[SIDE_BY_SIDE];
     T all[SIDE_BY_SIDE], rest[SIDE_BY_SIDE] = {0};
     int64_t k = 0;
@@ -44,6 +47,9 @@ NAME(dots_of)(const E *x, const E *w, int64_t stride, int count, int64_t n, doub
             V left, left2, right, right2;
             LOAD2(x + k + v * N, left, left2);
             for (int r = 0; r < count; r++) {
+                for (int l = 0; count > 1 && l < 2 * N * (int)sizeof(E); l += LINE)
+                    __builtin_prefetch((const char *)(w + r * stride + k + v * N + ahead) + l, 0,
+                                       2);
                 LOAD2(w + r * stride + k + v * N, right, right2);
                 s[r][v] = ADD(s[r][v], left, right);
                 s[r][v + 1] = ADD(s[r][v + 1], left2, right2);
@@ -97,14 +103,17 @@ static void NAME(dots)(const void *x, const void *rows, int64_t stride, int64_t 
     }
     for (int64_t r = 0; r < count; r++)
         sums[r] = 0;
+    const int64_t ahead =
+        groups_ahead(SIDE_BY_SIDE * n * (int64_t)sizeof(E)) * SIDE_BY_SIDE * stride;
     for (; count > 0; count -= SIDE_BY_SIDE, w += SIDE_BY_SIDE * stride, sums += SIDE_BY_SIDE)
         for (int64_t k = 0; k < n; k += NAME(run)) {
             int64_t len = n - k < NAME(run) ? n - k : NAME(run);
             if (count >= SIDE_BY_SIDE)
-                NAME(dots_of)((const E *)x + k, w + k, stride, SIDE_BY_SIDE, len, sums);
+                NAME(dots_of)((const E *)x + k, w + k, stride, SIDE_BY_SIDE, len, ahead, sums);
             else
                 for (int64_t r = 0; r < count; r++)
-                    NAME(dots_of)((const E *)x + k, w + r * stride + k, stride, 1, len, sums + r);
+                    NAME(dots_of)
+            ((const E *)x + k, w + r * stride + k, stride, 1, len, 0, sums + r);
         }
 }
 
@@ -114,11 +123,16 @@ static void NAME(combine)(void *to, const void *factors, const void *rows, int64
                           int64_t count, int64_t n) {
     const T *x = factors, *w = rows;
     T *sums = to;
+    const int64_t ahead = groups_ahead(4 * count * (int64_t)sizeof(T)) * 4 * stride;
     for (; n >= 4; n -= 4, x += 4, w += 4 * stride) {
         const T *w1 = w + stride, *w2 = w1 + stride, *w3 = w2 + stride;
         V x0 = VEC(set)(x[0]), x1 = VEC(set)(x[1]), x2 = VEC(set)(x[2]), x3 = VEC(set)(x[3]);
         int64_t c = 0;
         for (; c + N <= count; c += N) {
+            __builtin_prefetch(w + ahead + c, 0, 2);
+            __builtin_prefetch(w1 + ahead + c, 0, 2);
+            __builtin_prefetch(w2 + ahead + c, 0, 2);
+            __builtin_prefetch(w3 + ahead + c, 0, 2);
             V s = ADD(VEC(load)(sums + c), x0, VEC(load)(w + c));
             s = ADD(s, x1, VEC(load)(w1 + c));
             s = ADD(s, x2, VEC(load)(w2 + c));
