@@ -12,7 +12,7 @@
 
 /* A tile: ROWS * VECTORS sums, VECTORS of b and one of a in 32 registers, or in 16. DEPTH: rows of
  * a panel, which stays in the second-level cache; FEW_ROWS: of a, for which packing does not pay.
- * SIDE_BY_SIDE: rows that share the loads of a vector. */
+ * SIDE_BY_SIDE: vectors whose lanes are summed up together. */
 #if defined(TD_ISA_avx512)
 enum { ROWS = 6, VECTORS = 4, SIDE_BY_SIDE = 4 };
 #else
@@ -110,12 +110,6 @@ static inline double sum_d(vd x) {
 
 /* Steps along depth before which a row of b is asked for; bytes of a line of the cache. */
 enum { AHEAD = 8, LINE = 64 };
-
-/* Groups of rows, of so many bytes each, before which one is asked for, some 16 KB: what prefetches
- * by itself in the processor stops at the end of a short row, before memory has answered. */
-static inline int64_t groups_ahead(int64_t bytes) {
-    return 1 + (16 * 1024) / (bytes + 1);
-}
 
 /* Is a tile's epilogue one for whole vectors that are still in registers? */
 static inline bool td_tile_ends(const td_product_tile *t, int64_t lanes) {
