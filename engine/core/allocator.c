@@ -35,8 +35,11 @@ enum {
     CLASSES = (48 - MIN_SHIFT) * 4,
     THREAD_CLASSES = 10 * 4, /* up to 64 KB in the thread's own lists */
     THREAD_BLOCKS = 8,       /* of each class */
-    PAGE_BLOCK = 1 << 20,    /* from here on blocks are mapped, not malloc'ed */
-    HUGE_BLOCK = 4 << 20,    /* from here on huge pages are asked for */
+    PAGE_BLOCK = 256 << 10,  /* from here on blocks are mapped, not malloc'ed, */
+    HUGE_BLOCK = 4 << 20,    /* from here on each for itself, below side by side in a region */
+    REGION = 32 << 20,
+    PAGE = 4096,
+    HUGE_PAGE = 2 << 20,
     BRIEF_CLASSES = 2 * 4,   /* beyond its own that a brief request may take a block of */
     GUARD = TD_SANITIZED ? 64 : 0
 };
@@ -88,15 +91,50 @@ static void system_free(block *b, size_t size) {
         free(b);
 }
 
+static char *map(size_t bytes) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* Part of a region whose pages are huge: a product that reads a layer's weight once waits for the
+ * translation of small pages as long as for what is in them. NULL: there is no room for a region.
+ * Each part is unmapped by itself. */
+static char *take_from_region(size_t whole) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char *next;
+    static size_t left;
+    char *p = NULL;
+    whole = (whole + PAGE - 1) / PAGE * PAGE;
+    pthread_mutex_lock(&lock);
+    if (left < whole && (p = map(REGION + HUGE_PAGE))) {
+        const size_t before = -(uintptr_t)p % HUGE_PAGE;
+        if (left)
+            munmap(next, left);
+        if (before)
+            munmap(p, before);
+        munmap(p + before + REGION, HUGE_PAGE - before);
+        next = p + before;
+        left = REGION;
+        madvise(next, left, MADV_HUGEPAGE);
+    }
+    p = left < whole ? NULL : next;
+    if (p) {
+        next += whole;
+        left -= whole;
+    }
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
 static block *system_alloc(size_t size) {
     size_t whole = size + 2 * GUARD;
     void *p = NULL;
     if (size < PAGE_BLOCK)
         return posix_memalign(&p, 64, whole) == 0 ? p : NULL;
-    p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    if (size >= HUGE_BLOCK)
+    if (size < HUGE_BLOCK && (p = take_from_region(whole)))
+        return p;
+    p = map(whole);
+    if (p && size >= HUGE_BLOCK)
         madvise(p, whole, MADV_HUGEPAGE);
     return p;
 }
@@ -105,7 +143,7 @@ static block *system_alloc(size_t size) {
  * their own: else whoever writes first is charged with them. Of what is larger perhaps but a part
  * is ever used. */
 static void touch(char *p, size_t size) {
-    enum { PAGE = 4096, LEAST = 16 * PAGE, PART = 64 << 20, MOST = 1 << 30 };
+    enum { LEAST = 16 * PAGE, PART = 64 << 20, MOST = 1 << 30 };
     td_loading loading;
     if (size < LEAST || size > MOST || !td_loading_is_watched())
         return;

@@ -22,7 +22,8 @@
     X(PRODUCT_PANELS_F64_ROWS,   48,          "rows", "from here on packing the right side pays,", "Emerald Rapids", "2026-11-25") \
     X(PRODUCT_PANELS_F64_RIGHT,  128 * 1024,  "elements", "or where the right side has no more than so many", "Emerald Rapids", "2026-11-25") \
     X(PRODUCT_FEW_LEAST,         4,           "rows", "float32, AVX-512: from here on tiles that read the right side as it lies or is kept,", "Zen 4", "2026-11-27") \
-    X(PRODUCT_FEW_MOST,          128,         "rows", "up to here,", "Zen 4", "2026-11-27") \
+    X(PRODUCT_FEW_MOST,          1024,        "rows", "up to here,", "Zen 4", "2026-11-28") \
+    X(PRODUCT_FEW_MOST_TURNED,   128,         "rows", "or to here where the left side lies by columns,", "Zen 4", "2026-11-27") \
     X(PRODUCT_FEW_COLUMNS,       64,          "columns", "where the right side has so many", "Zen 4", "2026-11-27") \
     X(PRODUCT_FEW_RIGHT,         16 * 1024,   "elements", "and so many; then oneDNN", "Zen 4", "2026-11-27") \
     X(PRODUCT_CLASH,             512,         "elements", "float32, without AVX-512: lines a multiple of this apart go to OpenBLAS,", "Zen 3", "2026-11-24") \

@@ -61,6 +61,35 @@ TEST(a_brief_request_takes_the_newest_block_that_is_not_far_too_large) {
     td_release(again);
 }
 
+/* Blocks that share a region, with the byte that each is full of. */
+static void check_full_of(const td_tensor *x, int byte) {
+    const unsigned char *p = x->data;
+    CHECK(p[0] == byte && p[x->numel / 2] == byte && p[x->numel - 1] == byte);
+}
+
+TEST(a_block_that_goes_back_to_the_system_leaves_those_beside_it) {
+    enum { BLOCKS = 90 }; /* more than a region holds */
+    td_tensor *x[BLOCKS];
+    for (int k = 0; k < BLOCKS; k++) {
+        x[k] = bytes((256 << 10) + k * 40000);
+        memset(x[k]->data, k, (size_t)x[k]->numel);
+    }
+    for (int k = 0; k < BLOCKS; k += 2)
+        td_release(x[k]);
+    td_memory_empty_cache(TD_DEVICE_CPU);
+    for (int k = 1; k < BLOCKS; k += 2)
+        check_full_of(x[k], k);
+    for (int k = 0; k < BLOCKS; k += 2) {
+        x[k] = bytes((256 << 10) + k * 30000);
+        memset(x[k]->data, 255 - k, (size_t)x[k]->numel);
+    }
+    for (int k = 0; k < BLOCKS; k++) {
+        check_full_of(x[k], k % 2 ? k : 255 - k);
+        td_release(x[k]);
+    }
+    td_memory_empty_cache(TD_DEVICE_CPU);
+}
+
 /* ---- what the sanitizer must see ---- */
 
 enum { N = 1000 }; /* of a class of 1,024 */
@@ -183,6 +212,7 @@ int main(void) {
     }
     RUN(a_block_has_room_for_what_was_asked_and_little_more);
     RUN(a_brief_request_takes_the_newest_block_that_is_not_far_too_large);
+    RUN(a_block_that_goes_back_to_the_system_leaves_those_beside_it);
     if (!TD_SANITIZED) /* which wants addresses itself */
         RUN(the_stack_has_room_where_addresses_are_out);
     if (TD_SANITIZED)

@@ -21,7 +21,8 @@ enum {
     PIECE = 32 * 1024,  /* terms of a sum, for one thread */
     DOTS = 4,           /* sums that grow together */
     DOT_TERMS = 8192,   /* of one call, where rows are short */
-    COLUMNS = 512,      /* sums that stay in the first-level cache */
+    HOT = 20 * 1024,    /* bytes of the first-level cache */
+    COLUMNS = 4096,     /* sums that stay in the first-level cache */
     TERMS = 4 * 1024,   /* which they take in without a look at the interrupt flag */
     FEW_SUMS = 64,      /* on the stack */
     FEW = 4             /* rows on the left, for which a row of b is read once */
@@ -143,16 +144,27 @@ typedef struct dots_job {
     double *sums; /* [pieces][nx][nw] */
 } dots_job;
 
+/* Rows of w that all of x meet in turn: so few that they stay in the first-level cache, where that
+ * is possible, while memory brings the next. */
+static int64_t rows_at_once(const dots_job *j) {
+    const int64_t row = at_most(j->depth, PIECE) * j->size;
+    if (j->nx == 1)
+        return j->rows;
+    return (j->nx + DOTS) * row > HOT && (j->nx + 1) * row <= HOT ? 1 : DOTS;
+}
+
 static void run_dots(void *ctx, int64_t begin, int64_t end, int worker) {
     const dots_job *j = ctx;
-    int64_t groups = parts(j->nw, j->rows);
+    int64_t groups = parts(j->nw, j->rows), some = rows_at_once(j);
     (void)worker;
     for (int64_t k = begin; k < end; k++) {
-        int64_t piece = k / groups, row = k % groups * j->rows, from = piece * PIECE;
-        for (int64_t i = 0; i < j->nx; i++)
-            j->fn(j->x + (i * j->x_row + from) * j->size, j->w + (row * j->w_row + from) * j->size,
-                  j->w_row, at_most(j->nw - row, j->rows), at_most(j->depth - from, PIECE),
-                  j->sums + (piece * j->nx + i) * j->nw + row);
+        int64_t piece = k / groups, from = piece * PIECE, row = k % groups * j->rows;
+        int64_t last = row + at_most(j->nw - row, j->rows);
+        for (; row < last; row += some)
+            for (int64_t i = 0; i < j->nx; i++)
+                j->fn(j->x + (i * j->x_row + from) * j->size,
+                      j->w + (row * j->w_row + from) * j->size, j->w_row, at_most(last - row, some),
+                      at_most(j->depth - from, PIECE), j->sums + (piece * j->nx + i) * j->nw + row);
     }
 }
 

@@ -108,10 +108,14 @@ static bool panels_pay(td_dtype dtype, const td_product_block *p, double work) {
 
 /* Beside oneDNN's primitives on a Zen 4 core; ours with the right side as it lies, and kept packed:
  * 16 x 384 x 384 by rows 43 and 41, 40 us, by columns 56 and 58, 40; 16 x 384 x 1536 by columns 218
- * and 226, 168; 64 x 1024 x 1024 by rows 1289 and 1224, 1189, by columns 1353 and 1352, 1213. */
+ * and 226, 168; 64 x 1024 x 1024 by rows 1289 and 1224, 1189, by columns 1353 and 1352, 1213;
+ * weights of 50 MB in turn, by columns 256 x 384 x 384 750 and 778, 682, 1024 x 384 x 1536 12064
+ * and 11277, 10807. A left side that lies by columns is read by a line for each term and tile. */
 static bool few_pay(td_dtype dtype, const td_product_block *p) {
+    int64_t most =
+        p->a_column == 1 ? TD_LIMIT(PRODUCT_FEW_MOST) : TD_LIMIT(PRODUCT_FEW_MOST_TURNED);
     return dtype == TD_F32 && td_cpu->product->libraries_at_best &&
-           p->rows >= TD_LIMIT(PRODUCT_FEW_LEAST) && p->rows <= TD_LIMIT(PRODUCT_FEW_MOST) &&
+           p->rows >= TD_LIMIT(PRODUCT_FEW_LEAST) && p->rows <= most &&
            p->columns >= TD_LIMIT(PRODUCT_FEW_COLUMNS) &&
            p->columns * p->depth >= TD_LIMIT(PRODUCT_FEW_RIGHT) && td_product_has_few(dtype, p);
 }

@@ -12,7 +12,7 @@
 
 /* A tile: ROWS * VECTORS sums, VECTORS of b and one of a in 32 registers, or in 16. DEPTH: rows of
  * a panel, which stays in the second-level cache; FEW_ROWS: of a, for which packing does not pay.
- * SIDE_BY_SIDE: rows that share the loads of a vector. */
+ * SIDE_BY_SIDE: vectors whose lanes are summed up together. */
 #if defined(TD_ISA_avx512)
 enum { ROWS = 6, VECTORS = 4, SIDE_BY_SIDE = 4 };
 #else
@@ -108,8 +108,8 @@ static inline double sum_d(vd x) {
 #define ADD ADD_I
 #include "engine/cpu/product/product_block_loops.h"
 
-/* Steps along depth before which a row of b is asked for. */
-enum { AHEAD = 8 };
+/* Steps along depth before which a row of b is asked for; bytes of a line of the cache. */
+enum { AHEAD = 8, LINE = 64 };
 
 /* Is a tile's epilogue one for whole vectors that are still in registers? */
 static inline bool td_tile_ends(const td_product_tile *t, int64_t lanes) {

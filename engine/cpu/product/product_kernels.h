@@ -26,16 +26,21 @@ typedef struct td_product_block {
  * interrupt is requested. */
 typedef void (*td_product_block_fn)(const td_product_block *block);
 
+/* After so many terms each a tile asks for lines of the cache. */
+enum { TD_TILE_ASKS = 4 };
+
 /* c (rows x columns, at most tile_rows and as many columns as tile_bytes hold) = `base` (NULL:
  * zero) plus a times b, whose sums begin with `start`, one for each row (NULL: with zero); of b
  * each row is read in whole vectors, whatever the columns. Strides in elements, of lines whose
  * elements lie side by side but for a's, which lie a_step apart. Of float32, `added` and an
- * epilogue as td_product_block has them. */
+ * epilogue as td_product_block has them. Meanwhile what will be read next, from `ahead` on, is
+ * asked for, so many lines of the cache each TD_TILE_ASKS terms (0: none): memory works while the
+ * tile multiplies. */
 typedef struct td_product_tile {
-    const void *a, *b, *base, *start, *added;
+    const void *a, *b, *base, *start, *added, *ahead;
     const struct td_epilogue *epilogue;
     void *c;
-    int64_t rows, columns, depth, a_row, a_step, b_row, base_row, c_row;
+    int64_t rows, columns, depth, a_row, a_step, b_row, base_row, c_row, lines;
 } td_product_tile;
 typedef void (*td_product_tile_fn)(const td_product_tile *tile);
 

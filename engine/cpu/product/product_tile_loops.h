@@ -91,7 +91,11 @@ static inline __attribute__((always_inline)) void NAME(grow)(const td_product_ti
     }
     /* the rows of the tile below, of which a step asks for as many elements as it reads */
     const T *next = a0 + rows * t->a_row;
+    const char *ahead = t->ahead;
     for (int64_t l = 0, at = 0; l < t->depth; l++, b += b_row, at += step, next += rows) {
+        if (l % TD_TILE_ASKS == 0)
+            for (int64_t k = 0; k < t->lines; k++, ahead += LINE)
+                __builtin_prefetch(ahead, 0, 2); /* into the second-level cache */
         __builtin_prefetch(next);
         ACROSS(RIGHT, 0)
         DOWN(STEP_ROW)

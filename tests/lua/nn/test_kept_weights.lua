@@ -113,12 +113,17 @@ end)
 
 t.test("a_result_does_not_depend_on_threads_or_modes", function()
     tide.manual_seed(5)
-    local x, w, b = tide.randn(ROWS, IN), tide.randn(OUT, IN, { requires_grad = true }), tide.randn(OUT)
-    local recorded, threads = F.linear(x, w, b), tide.get_num_threads()
-    for _, n in ipairs { 1, 2, 1 } do
-        local _ <close> = tide.no_grad()
-        tide.set_num_threads(n)
-        t.is_true(tide.equal(F.linear(x, w, b), recorded))
+    local threads = tide.get_num_threads()
+    for _, size in ipairs { { ROWS, OUT }, { 700, 64 }, { 1000, 130 } } do -- the last ones are cut by rows
+        local rows, out = table.unpack(size)
+        local x, w, b = tide.randn(rows, IN), tide.randn(out, IN, { requires_grad = true }), tide.randn(out)
+        local recorded = F.linear(x, w, b)
+        for _, n in ipairs { 1, 2, 5, 1 } do
+            local _ <close> = tide.no_grad()
+            tide.set_num_threads(n)
+            t.is_true(tide.equal(F.linear(x, w, b), recorded))
+        end
+        tide.set_num_threads(threads)
+        t.is_true(tide.allclose(recorded:detach():double(), F.linear(x:double(), w:detach():double(), b:double()), { rtol = 1e-4, atol = 1e-4 }))
     end
-    tide.set_num_threads(threads)
 end)
