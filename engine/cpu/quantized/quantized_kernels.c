@@ -87,6 +87,7 @@ static inline int32_t load_four(const uint8_t *x) {
             _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =                \
                 _mm512_setzero_si512();                                                            \
         for (int64_t i = 0; i < t->count; i++) {                                                   \
+            __asm__ volatile("" ::: "memory"); /* or the tile's numbers take registers */          \
             const td_byte_part *part = t->which + i;                                               \
             const int8_t *w = t->weights + part->part * t->each * PANEL_GROUP;                     \
             const uint8_t *x[ROWS];                                                                \
@@ -290,48 +291,118 @@ static inline void add_residual(const td_rescale_tile *t, int row, float *restri
 DEFINE_RESCALE(rescale_i8, int8_t)
 
 #if defined(TD_ISA_avx512)
-/* A panel of a tile in registers: what its columns have in common is read once. */
-static inline __attribute__((always_inline)) void
-rescale_panel(const td_rescale_tile *tile, int64_t from, const __mmask16 some) {
-    const td_rescale_tile copy = *tile, *const t = &copy; /* which no store of bytes changes */
-    const __m512i offsets = _mm512_maskz_loadu_epi32(some, t->offsets + from);
-    const __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
-    const __m512 factors = _mm512_maskz_loadu_ps(some, t->factors + from);
-    const __m512 addends = _mm512_maskz_loadu_ps(some, t->addends + from);
-    const __m512i zero = _mm512_set1_epi32(t->out_zero_point);
-    const __m512 low = _mm512_set1_ps((float)(t->low - t->out_zero_point));
+/* What 16 columns have in common. */
+typedef struct column_numbers {
+    __m512i offsets;
+    __m512 factors, addends;
+} column_numbers;
+
+static inline __attribute__((always_inline)) column_numbers
+load_numbers(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
+    return (column_numbers){_mm512_maskz_loadu_epi32(some, t->offsets + from),
+                            _mm512_maskz_loadu_ps(some, t->factors + from),
+                            _mm512_maskz_loadu_ps(some, t->addends + from)};
+}
+
+/* 16 columns of a row, from `from` on, rounded, at most what is above the zero point; what is too
+ * small, and NaN, is far below. */
+static inline __attribute__((always_inline)) __m512i round_sums(const td_rescale_tile *t,
+                                                                const column_numbers *c, int row,
+                                                                int64_t from,
+                                                                const __mmask16 some) {
     const __m512 high = _mm512_set1_ps((float)(t->high - t->out_zero_point));
-    for (int r = 0; r < t->rows; r++) {
-        __m512i sums = _mm512_maskz_loadu_epi32(some, t->sums + r * t->width + from);
-        sums = _mm512_sub_epi32(sums, offsets);
-        if (t->row_sums)
-            sums = _mm512_sub_epi32(sums,
-                                    _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[r])));
-        __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), addends), factors);
-        if (t->residual) {
-            __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + t->at[r] + from);
-            __m512i whole = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes),
-                                             _mm512_set1_epi32(t->residual_zero_point));
-            v = _mm512_add_ps(
-                v, _mm512_mul_ps(_mm512_cvtepi32_ps(whole), _mm512_set1_ps(t->residual_factor)));
-        }
-        v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* max gives low for NaN */
-        __m512i whole = _mm512_add_epi32(_mm512_cvtps_epi32(v), zero);
-        __m128i narrow = _mm512_cvtepi32_epi8(whole);
-        char *out = t->out + t->at[r] + from;
+    __m512i sums = _mm512_maskz_loadu_epi32(some, t->sums + row * t->width + from);
+    sums = _mm512_sub_epi32(sums, c->offsets);
+    if (t->row_sums) {
+        __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
+        sums =
+            _mm512_sub_epi32(sums, _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[row])));
+    }
+    __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), c->addends), c->factors);
+    if (t->residual) {
+        __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + t->at[row] + from);
+        __m512i whole = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes),
+                                         _mm512_set1_epi32(t->residual_zero_point));
+        v = _mm512_add_ps(
+            v, _mm512_mul_ps(_mm512_cvtepi32_ps(whole), _mm512_set1_ps(t->residual_factor)));
+    }
+    return _mm512_cvtps_epi32(_mm512_min_ps(high, v)); /* min gives v where that is NaN */
+}
+
+/* A panel of rows from `row` on, one by one. */
+static inline __attribute__((always_inline)) void
+rescale_panel(const td_rescale_tile *t, int row, int64_t from, const __mmask16 some) {
+    const column_numbers c = load_numbers(t, from, some);
+    const __m512i zero = _mm512_set1_epi32(t->out_zero_point), low = _mm512_set1_epi32(t->low);
+    for (; row < t->rows; row++) {
+        __m512i v = round_sums(t, &c, row, from, some);
+        v = _mm512_max_epi32(_mm512_add_epi32(v, zero), low);
+        char *out = t->out + t->at[row] + from;
         if (some == 0xffff) /* masked stores of bytes take many steps on some processors */
-            _mm_storeu_si128((void *)out, narrow);
+            _mm_storeu_si128((void *)out, _mm512_cvtepi32_epi8(v));
         else
-            _mm_mask_storeu_epi8(out, some, narrow);
+            _mm_mask_storeu_epi8(out, some, _mm512_cvtepi32_epi8(v));
     }
 }
 
-static void rescale_u8(const td_rescale_tile *t) {
+/* Four times 16 columns as bytes, one after the other. */
+static inline __attribute__((always_inline)) __m512i narrow_four(const td_rescale_tile *t,
+                                                                 const __m512i *v) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i zero = _mm512_set1_epi16((short)t->out_zero_point);
+    __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
+    __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
+    __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(a, b), _mm512_set1_epi8((char)t->low));
+    return _mm512_permutexvar_epi32(order, bytes);
+}
+
+/* Rows of 4, 2 or 1 panels, of which four are narrowed at once: those of one row, or of neighbours.
+ */
+static inline __attribute__((always_inline)) void rescale_panels(const td_rescale_tile *t,
+                                                                 int64_t from, const int panels) {
+    const int high = TD_TILE_PANELS / panels;
+    column_numbers c[TD_TILE_PANELS];
+    int row = 0;
+    _Pragma("GCC unroll 4") for (int p = 0; p < panels; p++) c[p] =
+        load_numbers(t, from + (int64_t)p * COLUMNS, 0xffff);
+    for (; row + high <= t->rows; row += high) {
+        __m512i v[TD_TILE_PANELS];
+        _Pragma("GCC unroll 4") for (int k = 0; k < TD_TILE_PANELS; k++) v[k] = round_sums(
+            t, &c[k % panels], row + k / panels, from + (int64_t)(k % panels) * COLUMNS, 0xffff);
+        const __m512i bytes = narrow_four(t, v);
+        char *out = t->out + from;
+        if (panels == 4) {
+            _mm512_storeu_si512(out + t->at[row], bytes);
+        } else if (panels == 2) {
+            _mm256_storeu_si256((void *)(out + t->at[row]), _mm512_castsi512_si256(bytes));
+            _mm256_storeu_si256((void *)(out + t->at[row + 1]),
+                                _mm512_extracti64x4_epi64(bytes, 1));
+        } else {
+            _mm_storeu_si128((void *)(out + t->at[row]), _mm512_castsi512_si128(bytes));
+            _mm_storeu_si128((void *)(out + t->at[row + 1]), _mm512_extracti32x4_epi32(bytes, 1));
+            _mm_storeu_si128((void *)(out + t->at[row + 2]), _mm512_extracti32x4_epi32(bytes, 2));
+            _mm_storeu_si128((void *)(out + t->at[row + 3]), _mm512_extracti32x4_epi32(bytes, 3));
+        }
+    }
+    for (int p = 0; row < t->rows && p < panels; p++)
+        rescale_panel(t, row, from + (int64_t)p * COLUMNS, 0xffff);
+}
+
+static void rescale_u8(const td_rescale_tile *tile) {
+    const td_rescale_tile copy = *tile, *const t = &copy; /* which no store of bytes changes */
     int64_t from = 0;
-    for (; from + COLUMNS <= t->n; from += COLUMNS)
-        rescale_panel(t, from, (__mmask16)0xffff);
+    for (; from + 4 * COLUMNS <= t->n; from += 4 * COLUMNS)
+        rescale_panels(t, from, 4);
+    if (from + 2 * COLUMNS <= t->n) {
+        rescale_panels(t, from, 2);
+        from += 2 * COLUMNS;
+    }
+    if (from + COLUMNS <= t->n) {
+        rescale_panels(t, from, 1);
+        from += COLUMNS;
+    }
     if (from < t->n)
-        rescale_panel(t, from, (__mmask16)((1u << (t->n - from)) - 1));
+        rescale_panel(t, 0, from, (__mmask16)((1u << (t->n - from)) - 1));
 }
 #else
 DEFINE_RESCALE(rescale_u8, uint8_t)
