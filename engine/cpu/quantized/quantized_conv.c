@@ -493,7 +493,7 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
             int64_t row = (block - part->end + parts_of(part->rows, j->slots)) * j->slots;
             rows = open_rows(j, part, &b, row, at_most(part->rows - row, j->slots), group);
         }
-        rows.from = j->step ? 0 : group * j->channels;
+        rows.from = j->step ? 0 : group * j->channels * packed.head->joined;
         rows.out = (char *)p->out->data + first;
         rows.residual = p->residual ? (const uint8_t *)p->residual->data + first : NULL;
         td_byte_rows_multiply(&j->product, &packed, &rows, first, strip * j->panels, j->panels);

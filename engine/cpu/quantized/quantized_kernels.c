@@ -125,15 +125,77 @@ static void tile_by_fours(const td_byte_tile *t) {
     { vnni_##ROWS##_1, vnni_##ROWS##_2, vnni_##ROWS##_3, vnni_##ROWS##_4 }
     static const td_byte_tile_fn fns[TD_TILE_ROWS][TD_TILE_PANELS] = {
         VNNI_ROW(1), VNNI_ROW(2), VNNI_ROW(3), VNNI_ROW(4), VNNI_ROW(5), VNNI_ROW(6)};
-    fns[t->rows - 1][t->panels - 1](t);
+    td_byte_tile part = *t;
+    for (int row = 0; row < t->rows; row += part.rows) {
+        part.taps = t->taps + row * t->apart;
+        part.sums = t->sums + (int64_t)row * t->panels * COLUMNS;
+        part.rows = t->rows - row < TD_TILE_ROWS ? t->rows - row : TD_TILE_ROWS;
+        fns[part.rows - 1][t->panels - 1](&part);
+    }
 }
 #define TILE_BY_FOURS tile_by_fours
+
+/* The columns of a panel of lanes from the sums of its places, of which `each` make a column. */
+static inline __attribute__((always_inline)) __m512i lane_columns(const __m512i *sums,
+                                                                  const int each) {
+    const __m512i places = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i even =
+        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 2, 6, 10, 14, 18, 22, 26, 30);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    if (each == 1)
+        return _mm512_permutexvar_epi32(places, sums[0]);
+    return _mm512_add_epi32(_mm512_permutex2var_epi32(sums[0], even, sums[1]),
+                            _mm512_permutex2var_epi32(sums[0], odd, sums[1]));
+}
+
+/* ROWS rows from `row` on with a panel of lanes, whose parts have EACH groups of weights: 16 bytes
+ * of a row meet all of them. */
+#define DEFINE_LANES(ROWS, EACH)                                                                   \
+    __attribute__((target("avx512vnni"))) static void vnni_lanes_##ROWS##_##EACH(                  \
+        const td_byte_tile *t, int row) {                                                          \
+        __m512i sums[ROWS][2];                                                                     \
+        _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) sums[r][0] = sums[r][1] =         \
+            _mm512_setzero_si512();                                                                \
+        for (int64_t i = 0; i < t->count; i++) {                                                   \
+            const td_byte_part *part = t->which + i;                                               \
+            const int8_t *w = t->weights + part->part * (EACH)*PANEL_GROUP;                        \
+            const __m512i b0 = _mm512_load_si512(w);                                               \
+            const __m512i b1 = _mm512_load_si512(w + ((EACH)-1) * PANEL_GROUP);                    \
+            _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) {                             \
+                const uint8_t *x = td_byte_tile_part(t, row + r, part);                            \
+                __m512i a = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)x));              \
+                sums[r][0] = _mm512_dpbusd_epi32(sums[r][0], a, b0);                               \
+                if ((EACH) == 2)                                                                   \
+                    sums[r][1] = _mm512_dpbusd_epi32(sums[r][1], a, b1);                           \
+            }                                                                                      \
+        }                                                                                          \
+        _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++)                                   \
+            _mm512_storeu_si512(t->sums + (row + r) * COLUMNS, lane_columns(sums[r], EACH));       \
+    }
+DEFINE_LANES(1, 1)
+DEFINE_LANES(4, 1)
+DEFINE_LANES(8, 1)
+DEFINE_LANES(1, 2)
+DEFINE_LANES(4, 2)
+DEFINE_LANES(8, 2)
+
+static void lanes_by_fours(const td_byte_tile *t) {
+    int row = 0;
+    for (; row + 8 <= t->rows; row += 8)
+        (t->each == 1 ? vnni_lanes_8_1 : vnni_lanes_8_2)(t, row);
+    for (; row + 4 <= t->rows; row += 4)
+        (t->each == 1 ? vnni_lanes_4_1 : vnni_lanes_4_2)(t, row);
+    for (; row < t->rows; row++)
+        (t->each == 1 ? vnni_lanes_1_1 : vnni_lanes_1_2)(t, row);
+}
+#define LANES_BY_FOURS lanes_by_fours
 
 static const td_amx_kernels amx = {td_cpu_has_amx_bytes, amx_configure, amx_tile, amx_release};
 #define BY_AMX &amx
 #else
-#define TILE_BY_FOURS NULL
-#define BY_AMX        NULL
+#define TILE_BY_FOURS  NULL
+#define LANES_BY_FOURS NULL
+#define BY_AMX         NULL
 #endif
 
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
@@ -207,7 +269,110 @@ static void tile(const td_byte_tile *t) {
     }
 }
 enum { ORDERED = 1 };
+
+/* A sum of four products at each of eight places, safe or not. */
+static inline __attribute__((always_inline)) __m256i add_fours(__m256i sums, __m256i a, __m256i b,
+                                                               const bool safe) {
+    if (safe)
+        return _mm256_add_epi32(
+            sums, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)));
+    __m256i a_even = _mm256_andnot_si256(_mm256_set1_epi16((short)0xff00), a);
+    __m256i b_even = _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8);
+    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(a_even, b_even));
+    return _mm256_add_epi32(sums,
+                            _mm256_madd_epi16(_mm256_srli_epi16(a, 8), _mm256_srai_epi16(b, 8)));
+}
+
+/* The sums of a group of weights at its 16 places as those of columns of which each is `each`
+ * places of a row; they are 4 * each apart. */
+static inline __attribute__((always_inline)) void store_lanes(int32_t *to, __m256i low,
+                                                              __m256i high, const int each) {
+    __m256i a = _mm256_permute2x128_si256(low, high, 0x20);
+    __m256i b = _mm256_permute2x128_si256(low, high, 0x31);
+    __m256i pairs = _mm256_unpacklo_epi32(a, b), others = _mm256_unpackhi_epi32(a, b);
+    /* pairs: the first two places of rows 0 and 1, then of 2 and 3; others: their last two */
+    __m256i first = _mm256_permute4x64_epi64(pairs, 0xd8);
+    __m256i last = _mm256_permute4x64_epi64(others, 0xd8);
+    if (each == 1) {
+        _mm256_storeu_si256((void *)to, first);
+        _mm256_storeu_si256((void *)(to + COLUMNS / 2), last);
+    } else {
+        _mm_storeu_si128((void *)to, _mm_add_epi32(_mm256_castsi256_si128(first),
+                                                   _mm256_extracti128_si256(first, 1)));
+        _mm_storeu_si128(
+            (void *)(to + COLUMNS / 2),
+            _mm_add_epi32(_mm256_castsi256_si128(last), _mm256_extracti128_si256(last, 1)));
+    }
+}
+
+/* `rows` rows from `row` on with a panel of lanes, and group `v` of each part. */
+static inline __attribute__((always_inline)) void
+lane_rows(const td_byte_tile *t, int row, const int rows, const int each, int v, const bool safe) {
+    enum { MOST = 4 };
+    __m256i low[MOST], high[MOST];
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) low[r] = high[r] =
+        _mm256_setzero_si256();
+    for (int64_t i = 0; i < t->count; i++) {
+        const td_byte_part *part = t->which + i;
+        const int8_t *w = t->weights + (part->part * each + v) * PANEL_GROUP;
+        const __m256i b0 = _mm256_load_si256((const void *)w);
+        const __m256i b1 = _mm256_load_si256((const void *)(w + PANEL_GROUP / 2));
+        _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
+            const uint8_t *x = td_byte_tile_part(t, row + r, part);
+            __m256i a = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)x));
+            low[r] = add_fours(low[r], a, b0, safe);
+            high[r] = add_fours(high[r], a, b1, safe);
+        }
+    }
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++)
+        store_lanes(t->sums + (row + r) * COLUMNS + v * FOUR, low[r], high[r], each);
+}
+
+static inline __attribute__((always_inline)) void lane_tile(const td_byte_tile *t, const int each,
+                                                            const bool safe) {
+    for (int v = 0; v < each; v++) {
+        int row = 0;
+        for (; row + 4 <= t->rows; row += 4)
+            lane_rows(t, row, 4, each, v, safe);
+        for (; row < t->rows; row++)
+            lane_rows(t, row, 1, each, v, safe);
+    }
+}
+
+static void lanes(const td_byte_tile *t) {
+    const bool safe = *t->safe == t->groups;
+    if (t->each == 1 && safe)
+        lane_tile(t, 1, true);
+    else if (t->each == 1)
+        lane_tile(t, 1, false);
+    else if (safe)
+        lane_tile(t, 2, true);
+    else
+        lane_tile(t, 2, false);
+}
 #else
+/* The sum of four products. */
+static inline int32_t sum_fours(const uint8_t *x, const int8_t *w) {
+    return x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
+}
+
+static void lanes(const td_byte_tile *t) {
+    const int64_t each = t->each;
+    memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * COLUMNS));
+    for (int64_t i = 0; i < t->count * each; i++) {
+        const td_byte_part *part = &t->which[i / each];
+        const int64_t v = i % each;
+        const int8_t *w = t->weights + (part->part * each + v) * PANEL_GROUP;
+        for (int r = 0; r < t->rows; r++) {
+            const uint8_t *x = td_byte_tile_part(t, r, part);
+            for (int64_t p = 0; p < COLUMNS; p++) {
+                int64_t four = p % FOUR, column = (four / each * each + v) * FOUR + p / FOUR;
+                t->sums[r * COLUMNS + column] += sum_fours(x + four * FOUR, w + p * FOUR);
+            }
+        }
+    }
+}
+
 static void tile(const td_byte_tile *t) {
     const int64_t width = (int64_t)t->panels * COLUMNS;
     memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * width));
@@ -219,8 +384,7 @@ static void tile(const td_byte_tile *t) {
             const uint8_t *x = td_byte_tile_part(t, r, part) + k * FOUR;
             int32_t *sums = t->sums + r * width + p * COLUMNS;
             for (int c = 0; c < COLUMNS; c++)
-                sums[c] += x[0] * w[c * FOUR] + x[1] * w[c * FOUR + 1] + x[2] * w[c * FOUR + 2] +
-                           x[3] * w[c * FOUR + 3];
+                sums[c] += sum_fours(x, w + c * FOUR);
         }
     }
 }
@@ -601,6 +765,8 @@ const td_quantized_kernels TD_ISA_SYMBOL(td_quantized_kernels) = {
     .quantize = {[TD_U8] = quantize_u8, [TD_I8] = quantize_i8, [TD_I32] = quantize_i32},
     .tile = tile,
     .tile_vnni = TILE_BY_FOURS,
+    .lanes = lanes,
+    .lanes_vnni = LANES_BY_FOURS,
     .amx = BY_AMX,
     .ordered = ORDERED,
     .rescale = {[TD_F32] = rescale_f32, [TD_U8] = rescale_u8, [TD_I8] = rescale_i8},

@@ -53,7 +53,7 @@ static td_status make_packs(const td_tensor *lines, td_tensor **packs) {
     const int64_t sizes[2] = {l.groups,
                               td_qpack_bytes((td_qpack_shape){l.columns, l.depth, false})};
     td_quantized_pack_plan plan = {
-        .rows = l.groups * l.columns, .depth = l.depth, .packs = l.groups};
+        .rows = l.groups * l.columns, .depth = l.depth, .packs = l.groups, .joined = 1};
     td_status status = unpack_lines(lines, &plan.weight, &plan.scales, &plan.zero_points);
     if (status == TD_OK)
         status = td_tensor_empty(TD_U8, TD_DEVICE_CPU, l.groups > 1 ? 2 : 1,

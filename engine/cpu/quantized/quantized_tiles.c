@@ -52,15 +52,18 @@ static bool is_for_amx(const td_qpack *head, int64_t rows, int64_t parts) {
 static void choose_tile(td_byte_product *product, const td_qpack *head, int64_t rows,
                         int64_t parts) {
     const td_quantized_kernels *k = td_cpu->quantized;
-    product->tile_rows = TD_TILE_ROWS;
-    if (head->saturates) {
+    const bool vnni = k->tile_vnni && td_cpu_has_vnni();
+    product->tile_rows = head->panels == 1 ? TD_PANEL_TILE_ROWS : TD_TILE_ROWS;
+    if (head->joined > 1) {
+        product->tile = vnni ? k->lanes_vnni : k->lanes;
+    } else if (head->saturates) {
         product->tile = multiply_saturating;
     } else if (is_for_amx(head, rows, parts)) {
         product->amx = k->amx;
         product->tile = k->amx->tile;
         product->tile_rows = TD_AMX_TILE_ROWS;
     } else {
-        product->tile = k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile;
+        product->tile = vnni ? k->tile_vnni : k->tile;
     }
 }
 

@@ -48,11 +48,18 @@ td_qpack_parts td_qpack_open(void *memory, td_qpack_shape shape) {
                             .pairs = (void *)(from + at[WEIGHTS])};
 }
 
+/* Are the columns those of one group, or of as many as there are lanes for? */
+static bool joins_groups(const td_qpack *h) {
+    return h->joined == 1 ||
+           ((h->joined == 2 || h->joined == 4) && h->columns == TD_QPACK_COLUMNS &&
+            h->depth * h->joined % TD_QPACK_COLUMNS == 0 && h->centred && !h->depthwise);
+}
+
 /* Is this the header of a pack of so many bytes? */
 static bool is_pack(const td_qpack *h, int64_t bytes) {
     return h->magic == TD_QPACK_MAGIC && h->columns >= 1 && h->depth >= 1 &&
            h->depth <= TD_QPACK_DEPTH && h->bytes == bytes && h->columns <= bytes &&
-           td_qpack_bytes(td_qpack_shape_of(h)) == bytes;
+           joins_groups(h) && td_qpack_bytes(td_qpack_shape_of(h)) == bytes;
 }
 
 td_status td_qpack_check(const td_tensor *packed, const td_qpack **head) {
@@ -65,7 +72,7 @@ td_status td_qpack_check(const td_tensor *packed, const td_qpack **head) {
     for (int64_t k = 0; whole && k < td_qpack_count(packed); k++) {
         const td_qpack *h = (const void *)((const char *)packed->data + k * bytes);
         whole = is_pack(h, bytes) && h->columns == first->columns && h->depth == first->depth &&
-                h->depthwise == first->depthwise;
+                h->depthwise == first->depthwise && h->joined == first->joined;
     }
     if (!whole)
         return td_fail(TD_ETYPE, "packed weights expected, as quantized_pack makes them");
@@ -92,8 +99,8 @@ td_status td_qweight_read(const td_tensor *packed, td_qweight *out) {
     if (td_tensor_device(packed).type == TD_CPU) {
         td_status status = td_qpack_check(packed, &head);
         if (status == TD_OK)
-            *out = (td_qweight){head->columns, head->depth, td_qpack_count(packed),
-                                head->depthwise != 0};
+            *out = (td_qweight){head->columns / head->joined, head->depth,
+                                td_qpack_count(packed) * head->joined, head->depthwise != 0};
         return status;
     }
     if (!are_lines(packed))

@@ -139,6 +139,16 @@ t.test("groups_of_few_channels_are_exact", function()
             bias = groups % 2 == 0, symmetric = inputs == 4, za = inputs == 4 and 0 or nil, residual = inputs == 2 },
             ("%d groups of %d and %d channels"):format(groups, inputs, outputs))
     end
+    -- columns that read bytes of their own: weights that saturate or not, tiles of all heights, edges, other zero points
+    for _, c in ipairs { { 4, 8, 128 }, { 8, 4, 128 }, { 4, 4, 50 }, { 8, 6, 50 }, { 8, 3, 128 }, { 4, 6, 128 } } do
+        local channels, groups, most = table.unpack(c)
+        for za = 0, 9, 9 do
+            check({ channels = channels * groups, out = channels * groups, groups = groups, size = { 7, 5 + groups }, kernel = { 3, 2 },
+                padding = 1, w = ints(-most, most - 1, { channels * groups, channels, 3, 2 }), symmetric = true, za = za, bias = true,
+                stride = za == 0 and 1 or 2, dilation = groups % 3 == 0 and 2 or 1, relu = za == 9, residual = most == 50, last = true },
+                ("%d groups of %d channels, weights below %d"):format(groups, channels, most))
+        end
+    end
     local function weight(sizes) return tide.quantize_per_tensor(tide.randn(sizes), 0.1, 0, tide.qint8) end
     t.eq(tide._quantized_pack(weight { 128, 4, 3, 3 }, 32):size(1), 8)
     t.eq(tide._quantized_pack(weight { 15, 4, 3, 3 }, 5):dim(), 1)
