@@ -155,6 +155,25 @@ static void pack_pairs(const td_quantized_pack_plan *plan, int16_t *to) {
                                 : 0;
 }
 
+/* The same where all zero points are 0, in bytes. */
+static void pack_fours(const td_quantized_pack_plan *plan, int8_t *to) {
+    const int64_t depth = plan->depth;
+    for (int64_t first = 0; first < plan->rows; first += TD_QPACK_COLUMNS) {
+        panel from = {.weight = (const int8_t *)plan->weight->data + first * depth,
+                      .columns = at_most(plan->rows - first, TD_QPACK_COLUMNS),
+                      .depth = depth};
+        for (int64_t g = 0; g * TD_QPACK_FOUR < depth; g++, to += TD_QPACK_COLUMNS * TD_QPACK_FOUR)
+            copy_group(&from, g, to);
+    }
+}
+
+static bool are_zeros(const td_tensor *zero_points) {
+    int32_t any = 0;
+    for (int64_t k = 0; k < zero_points->numel; k++)
+        any |= ((const int32_t *)zero_points->data)[k];
+    return any == 0;
+}
+
 /* The pack of the weight's rows from `first` on. */
 static void pack_rows(const td_quantized_pack_plan *plan, int64_t first, void *memory) {
     td_qpack_shape shape = {plan->rows / plan->packs, plan->depth, plan->depthwise};
@@ -169,7 +188,8 @@ static void pack_rows(const td_quantized_pack_plan *plan, int64_t first, void *m
                           .centred = true,
                           .depthwise = plan->depthwise,
                           .bytes = td_qpack_bytes(shape),
-                          .joined = plan->joined};
+                          .joined = plan->joined,
+                          .fours = plan->depthwise && are_zeros(plan->zero_points)};
     pack_columns(plan, first, &to);
     for (int64_t p = 0; p < to.head->panels && !plan->depthwise; p++) {
         int64_t column = p * TD_QPACK_COLUMNS, groups = to.head->groups;
@@ -182,6 +202,8 @@ static void pack_rows(const td_quantized_pack_plan *plan, int64_t first, void *m
     }
     if (plan->depthwise)
         pack_pairs(plan, to.pairs);
+    if (to.head->fours)
+        pack_fours(plan, to.fours);
 }
 
 td_status td_byte_packs_make(const td_quantized_pack_plan *plan) {

@@ -118,9 +118,12 @@ static const uint8_t *find_line(const conv_job *j, const place *p, int64_t a, in
  * channel stands as often as it has results, or gathered rows. */
 typedef struct bench {
     const uint8_t **taps;
-    int64_t step, *at, *moves;
+    int64_t depth, step, *at, *moves;
     uint8_t *outside, *wide;
 } bench;
+
+/* Taps behind the depth, which meet weights of 0: depthwise loops read four at a time. */
+enum { FILLED = 3 };
 
 static int64_t aligned(int64_t bytes) {
     return (bytes + 63) / 64 * 64;
@@ -129,18 +132,18 @@ static int64_t aligned(int64_t bytes) {
 static int64_t bench_bytes(const conv_job *j, int64_t depth) {
     int64_t across = j->g->c * j->times;
     int64_t wide = j->times == 1 ? j->slots * j->step : depth * across * j->slots;
-    return aligned((j->slots + 1) * (depth + 1) * (int64_t)sizeof(uint8_t *)) +
-           aligned((j->slots + depth + 1) * (int64_t)sizeof(int64_t)) + aligned(across) +
+    return aligned((j->slots + 1) * (depth + FILLED) * (int64_t)sizeof(uint8_t *)) +
+           aligned((2 * j->slots + depth + FILLED) * (int64_t)sizeof(int64_t)) + aligned(across) +
            aligned(wide);
 }
 
 static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
-    bench b = {.taps = (const uint8_t **)(void *)memory, .step = depth + 1};
+    bench b = {.taps = (const uint8_t **)(void *)memory, .depth = depth, .step = depth + FILLED};
     int64_t across = j->g->c * j->times;
     memory += aligned((j->slots + 1) * b.step * (int64_t)sizeof(uint8_t *));
     b.at = (int64_t *)(void *)memory;
-    b.moves = b.at + j->slots;
-    b.outside = (uint8_t *)memory + aligned((j->slots + b.step) * (int64_t)sizeof(int64_t));
+    b.moves = b.at + 2 * j->slots;
+    b.outside = (uint8_t *)memory + aligned((2 * j->slots + b.step) * (int64_t)sizeof(int64_t));
     b.wide = b.outside + aligned(across);
     memset(b.outside, j->plan->to.x_zero_point, (size_t)across);
     return b;
@@ -158,7 +161,7 @@ static void find_taps(const conv_job *j, const bench *b, const place *p, int64_t
     const td_conv_geometry *g = j->g;
     const uint8_t **taps = b->taps + slot * b->step;
     const int64_t times = j->times, across = g->c * times;
-    uint8_t *wide = b->wide + slot * (b->step - 1) * across;
+    uint8_t *wide = b->wide + slot * b->depth * across;
     int64_t k = 0;
     for (int64_t z = 0; z < g->kernel[0]; z++)
         for (int64_t y = 0; y < g->kernel[1]; y++) {
@@ -173,7 +176,8 @@ static void find_taps(const conv_job *j, const bench *b, const place *p, int64_t
                     taps[k] = repeat_bytes(line + at * g->c, g->c, times, wide + k * across);
             }
         }
-    taps[k] = b->outside; /* meets a weight of 0 where the depth is odd */
+    for (; k < b->step; k++)
+        taps[k] = b->outside;
 }
 
 /* Do places p and the one before it meet no edge of the input along the last dim? Then the taps of
@@ -221,7 +225,7 @@ static void find_line_taps(const conv_job *j, const bench *b, const place *p, in
     const uint8_t **taps = b->taps + j->slots * b->step;
     place_results(b->at + slot, n, find_result(j, p), apart);
     find_taps(j, b, p, j->slots);
-    for (int64_t k = 0; k < b->step - 1; k++)
+    for (int64_t k = 0; k < b->depth; k++)
         place_taps(b->taps + k * j->slots + slot, n, taps[k], taps[k] == b->outside ? 0 : by);
 }
 
@@ -452,7 +456,7 @@ static td_byte_rows open_rows(const conv_job *j, const box *part, const bench *b
     td_byte_rows rows = {.taps = b->taps,
                          .which = part->which,
                          .apart = 1,
-                         .parts = b->step - 1,
+                         .parts = b->depth,
                          .count_parts = part->taps,
                          .count = count,
                          .at = b->at};
@@ -542,21 +546,22 @@ static td_status run_products(conv_job *j, int threads) {
 
 /* ---- depthwise ---- */
 
-/* A tile of places, whose results go where the bench says: each has its taps there, `apart` from
- * the one before, or, apart being 0, all lie in the line of the bench's first place, `first` places
- * on. */
+/* A tile of places, whose results go where the bench says: each has its taps there; or, being
+ * `inner`, all lie in the line of the bench's extra slot, `first` places on. */
 static void run_tile(const conv_job *j, const td_qpack_parts *packed, const bench *b, int count,
-                     int64_t apart, int64_t first) {
+                     bool inner, int64_t first) {
     enum { WIDTH = TD_TILE_PANELS * TD_QPACK_COLUMNS };
     const td_quantized_conv_plan *p = j->plan;
-    const int64_t o = j->g->o;
-    const td_byte_rows rows = {
-        .out = p->out->data, .at = b->at, .residual = p->residual ? p->residual->data : NULL};
-    int32_t sums[TD_TILE_ROWS * WIDTH];
+    const int64_t o = j->g->o, extra = inner ? j->slots : 0;
+    const td_byte_rows rows = {.out = p->out->data,
+                               .at = b->at + extra,
+                               .residual = p->residual ? p->residual->data : NULL};
+    const int8_t *fours = packed->head->fours && td_cpu_has_vnni() ? packed->fours : NULL;
+    int32_t sums[TD_DEPTHWISE_ROWS * WIDTH];
     for (int64_t c = 0; c < o; c += WIDTH) {
-        td_cpu->quantized->depthwise(&(td_depthwise_tile){.taps = b->taps,
+        td_cpu->quantized->depthwise(&(td_depthwise_tile){.taps = b->taps + extra * b->step,
                                                           .steps = b->moves,
-                                                          .apart = apart,
+                                                          .apart = inner ? 0 : b->step,
                                                           .first = first,
                                                           .pairs = parts_of(packed->head->depth, 2),
                                                           .from = c,
@@ -564,13 +569,14 @@ static void run_tile(const conv_job *j, const td_qpack_parts *packed, const benc
                                                           .width = WIDTH,
                                                           .rows = count,
                                                           .weights = packed->pairs,
+                                                          .fours = fours,
                                                           .sums = sums});
         td_byte_sums_deliver(&j->product, packed, &rows, 0, 0, count, c, at_most(o - c, WIDTH),
                              sums, WIDTH, NULL);
     }
 }
 
-enum { LONG = 8 * TD_TILE_ROWS }; /* places that are worth tiles of their own */
+enum { LONG = 2 * TD_DEPTHWISE_ROWS }; /* places that are worth tiles of their own */
 
 /* How many places from p on, `most` at most, are in one line and meet no edge of the input along
  * the last dim; 0 where these are less than LONG. */
@@ -580,17 +586,20 @@ static int64_t count_long(const conv_job *j, const place *p, int64_t most) {
 }
 
 /* n places of a line, a tile's rows or more, from p on, that meet no edge: their taps are found
- * once. The last tile begins early enough to be whole, and gives some results again. */
+ * once. The last tile begins early enough for rows that fill its loops, and gives some results
+ * again. */
 static void run_inner(const conv_job *j, const td_qpack_parts *packed, const bench *b,
                       const place *p, int64_t n) {
     const int64_t apart = j->plan->every[2] * j->g->o, at = find_result(j, p);
-    find_taps(j, b, p, 0);
+    const uint8_t **taps = b->taps + j->slots * b->step;
+    find_taps(j, b, p, j->slots);
     for (int64_t k = 0; k < b->step; k++)
-        b->moves[k] = b->taps[k] == b->outside ? 0 : j->g->stride[2] * j->g->c;
-    for (int64_t k = 0; k < n; k += TD_TILE_ROWS) {
-        k = at_most(k, n - TD_TILE_ROWS);
-        place_results(b->at, TD_TILE_ROWS, at + k * apart, apart);
-        run_tile(j, packed, b, TD_TILE_ROWS, 0, k);
+        b->moves[k] = taps[k] == b->outside ? 0 : j->g->stride[2] * j->g->c;
+    for (int64_t k = 0, count; k < n; k += count) {
+        count = at_most(parts_of(n - k, TD_TILE_ROWS) * TD_TILE_ROWS, TD_DEPTHWISE_ROWS);
+        k = at_most(k, n - count);
+        place_results(b->at + j->slots, count, at + k * apart, apart);
+        run_tile(j, packed, b, (int)count, true, k);
     }
 }
 
@@ -606,9 +615,6 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
     for (int64_t row = begin, n; row < end; row += n, advance_by(g, &j->all, &p, n)) {
         n = count_long(j, &p, end - row);
         if (n) {
-            if (slots)
-                run_tile(j, &packed, &b, slots, b.step, 0);
-            slots = 0;
             run_inner(j, &packed, &b, &p, n);
             continue;
         }
@@ -618,17 +624,19 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
             move_taps(&b, g->stride[2] * g->c, slots);
         else
             find_taps(j, &b, &p, slots);
-        if (++slots == TD_TILE_ROWS || row + 1 == end) {
-            run_tile(j, &packed, &b, slots, b.step, 0);
+        if (++slots == j->slots) {
+            run_tile(j, &packed, &b, slots, false, 0);
             slots = 0;
         }
     }
+    if (slots)
+        run_tile(j, &packed, &b, slots, false, 0);
 }
 
 static td_status run_depthwise(conv_job *j, int threads) {
     int64_t depth = td_conv_places(j->g->kernel);
     j->times = j->g->o / j->g->c;
-    j->slots = TD_TILE_ROWS;
+    j->slots = TD_DEPTHWISE_ROWS;
     j->room = bench_bytes(j, depth);
     j->scratch = td_malloc((size_t)(threads * j->room));
     if (!j->scratch)

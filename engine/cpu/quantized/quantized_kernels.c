@@ -646,6 +646,73 @@ static inline __attribute__((always_inline)) void depthwise_panels(const td_dept
                                 low[r], _mm512_add_epi32(back, _mm512_set1_epi32(8)), high[r]));
     }
 }
+
+#define VNNI __attribute__((target("avx512vnni,avx512vl,avx512bw")))
+
+/* `rows` rows of two panels in fours: bytes that four taps meet are put side by side, which leaves
+ * columns l to l + 3 of both panels in one half of a register each. */
+VNNI static inline __attribute__((always_inline)) void depthwise_fours(const td_depthwise_tile *t,
+                                                                       const bool shared, int row,
+                                                                       const int rows, int64_t at) {
+    enum { MOST = 3 };
+    const int64_t groups = (t->pairs + 1) / 2;
+    const int8_t *w = t->fours + (t->from + at) * groups * FOUR, *v = w + groups * PANEL_GROUP;
+    __m256i sums[MOST][4];
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++)
+        _Pragma("GCC unroll 4") for (int p = 0; p < 4; p++) sums[r][p] = _mm256_setzero_si256();
+    for (int64_t k = 0; k < groups; k++, w += PANEL_GROUP, v += PANEL_GROUP) {
+        __m256i weights[4];
+        _Pragma("GCC unroll 4") for (int p = 0; p < 4; p++) weights[p] = _mm256_inserti128_si256(
+            _mm256_castsi128_si256(_mm_load_si128((const void *)(w + p * COLUMNS))),
+            _mm_load_si128((const void *)(v + p * COLUMNS)), 1);
+        const uint8_t *taps[FOUR];
+        int64_t steps[FOUR];
+        _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) {
+            taps[p] = tap_of(t, shared, FOUR * k + p, row, at);
+            steps[p] = shared ? t->steps[FOUR * k + p] : 0;
+        }
+        _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
+            __m256i x[FOUR];
+            _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) x[p] = _mm256_loadu_si256(
+                (const void *)(shared ? taps[p] + r * steps[p]
+                                      : tap_of(t, false, FOUR * k + p, row + r, at)));
+            __m256i low = _mm256_unpacklo_epi8(x[0], x[1]), high = _mm256_unpackhi_epi8(x[0], x[1]);
+            __m256i low2 = _mm256_unpacklo_epi8(x[2], x[3]);
+            __m256i high2 = _mm256_unpackhi_epi8(x[2], x[3]);
+            sums[r][0] =
+                _mm256_dpbusd_epi32(sums[r][0], _mm256_unpacklo_epi16(low, low2), weights[0]);
+            sums[r][1] =
+                _mm256_dpbusd_epi32(sums[r][1], _mm256_unpackhi_epi16(low, low2), weights[1]);
+            sums[r][2] =
+                _mm256_dpbusd_epi32(sums[r][2], _mm256_unpacklo_epi16(high, high2), weights[2]);
+            sums[r][3] =
+                _mm256_dpbusd_epi32(sums[r][3], _mm256_unpackhi_epi16(high, high2), weights[3]);
+        }
+    }
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
+        int32_t *to = t->sums + (row + r) * t->width + at;
+        __m512i a = _mm512_inserti64x4(_mm512_castsi256_si512(sums[r][0]), sums[r][1], 1);
+        __m512i b = _mm512_inserti64x4(_mm512_castsi256_si512(sums[r][2]), sums[r][3], 1);
+        _mm512_storeu_si512(to, _mm512_shuffle_i64x2(a, b, 0x88));
+        _mm512_storeu_si512(to + COLUMNS, _mm512_shuffle_i64x2(a, b, 0xdd));
+    }
+}
+
+VNNI static void depthwise_fours_shared(const td_depthwise_tile *t, int64_t at) {
+    int row = 0;
+    for (; row + 3 <= t->rows; row += 3)
+        depthwise_fours(t, true, row, 3, at);
+    for (; row < t->rows; row++)
+        depthwise_fours(t, true, row, 1, at);
+}
+
+VNNI static void depthwise_fours_apart(const td_depthwise_tile *t, int64_t at) {
+    int row = 0;
+    for (; row + 3 <= t->rows; row += 3)
+        depthwise_fours(t, false, row, 3, at);
+    for (; row < t->rows; row++)
+        depthwise_fours(t, false, row, 1, at);
+}
 #elif defined(TD_ISA_avx2)
 static inline __m256i load_pairs(const uint8_t *a, const uint8_t *b) {
     __m256i x = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)a));
@@ -717,13 +784,19 @@ static inline __attribute__((always_inline)) int64_t depthwise_rows(const td_dep
 
 static inline __attribute__((always_inline)) void depthwise_tile(const td_depthwise_tile *t,
                                                                  const bool shared) {
-    const int16_t *w = t->weights + t->from * t->pairs * 2;
-    for (int64_t at = 0, n = 0; at < t->n; at += n, w += n * t->pairs * 2)
-        if (t->rows == TD_TILE_ROWS)
-            n = depthwise_rows(t, shared, 0, TD_TILE_ROWS, at, w);
-        else
-            for (int row = 0; row < t->rows; row++)
-                n = depthwise_rows(t, shared, row, 1, at, w);
+    int64_t at = 0;
+#if defined(TD_ISA_avx512)
+    for (; t->fours && at + 2 * COLUMNS <= t->n; at += 2 * COLUMNS)
+        (shared ? depthwise_fours_shared : depthwise_fours_apart)(t, at);
+#endif
+    const int16_t *w = t->weights + (t->from + at) * t->pairs * 2;
+    for (int64_t n = 0; at < t->n; at += n, w += n * t->pairs * 2) {
+        int row = 0;
+        for (; row + TD_TILE_ROWS <= t->rows; row += TD_TILE_ROWS)
+            n = depthwise_rows(t, shared, row, TD_TILE_ROWS, at, w);
+        for (; row < t->rows; row++)
+            n = depthwise_rows(t, shared, row, 1, at, w);
+    }
 }
 
 static void depthwise(const td_depthwise_tile *t) {

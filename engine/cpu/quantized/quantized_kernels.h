@@ -50,13 +50,16 @@ typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
  * of bytes taps[2k][from + c], taps[2k + 1][from + c] times their weights, which are those of a
  * depthwise pack (ops/plan/quantized_pack.h). Each row has its taps, `apart` pointers behind those
  * of the row before; or all have the same, apart is 0, and row r meets what lies
- * (first + r) * steps[k] bytes behind them. */
+ * (first + r) * steps[k] bytes behind them. Taps are filled up to a multiple of four, and the
+ * weights of those have 0 there. `fours`: the weights in bytes, for sets with AVX512_VNNI; NULL:
+ * none. */
 typedef struct td_depthwise_tile {
     const uint8_t *const *taps;
     const int64_t *steps;
     int64_t apart, first, pairs, from, n, width;
-    int rows; /* at most a tile's */
+    int rows; /* at most TD_DEPTHWISE_ROWS */
     const int16_t *weights;
+    const int8_t *fours;
     int32_t *sums;
 } td_depthwise_tile;
 typedef void (*td_depthwise_fn)(const td_depthwise_tile *tile);
@@ -93,7 +96,7 @@ typedef struct td_rescale_tile {
 } td_rescale_tile;
 typedef void (*td_rescale_fn)(const td_rescale_tile *tile);
 
-enum { TD_TILE_ROWS = 6, TD_TILE_PANELS = 4, TD_PANEL_TILE_ROWS = 24 };
+enum { TD_TILE_ROWS = 6, TD_TILE_PANELS = 4, TD_PANEL_TILE_ROWS = 24, TD_DEPTHWISE_ROWS = 24 };
 enum { TD_AMX_TILE_ROWS = 32, TD_AMX_GROUPS = 16 };
 
 /* Byte tiles by AMX, of packs whose groups lie in order. A thread configures its tiles for so many

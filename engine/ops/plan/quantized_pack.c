@@ -12,7 +12,7 @@ static int64_t parts_of(int64_t n, int64_t size) {
 }
 
 /* The parts by their distance from the header, the end of all as the last. */
-enum { SCALES, ZERO_POINTS, SUMS, SAFE, ORDER, WEIGHTS, END, PARTS };
+enum { SCALES, ZERO_POINTS, SUMS, SAFE, ORDER, WEIGHTS, FOURS, END, PARTS };
 
 static void place(td_qpack_shape s, int64_t *at) {
     int64_t panels = parts_of(s.columns, TD_QPACK_COLUMNS), across = panels * TD_QPACK_COLUMNS;
@@ -25,7 +25,9 @@ static void place(td_qpack_shape s, int64_t *at) {
     at[SAFE] = at[SUMS] + aligned(by_column);
     at[ORDER] = at[SAFE] + aligned(panels * (int64_t)sizeof(int32_t));
     at[WEIGHTS] = at[ORDER] + aligned(panels * groups * (int64_t)sizeof(uint16_t));
-    at[END] = at[WEIGHTS] + (s.depthwise ? pairs : groups * across * TD_QPACK_FOUR);
+    int64_t fours = s.depthwise ? parts_of(s.depth, TD_QPACK_FOUR) : 0;
+    at[FOURS] = at[WEIGHTS] + (s.depthwise ? pairs : groups * across * TD_QPACK_FOUR);
+    at[END] = at[FOURS] + fours * across * TD_QPACK_FOUR;
 }
 
 int64_t td_qpack_bytes(td_qpack_shape shape) {
@@ -45,7 +47,8 @@ td_qpack_parts td_qpack_open(void *memory, td_qpack_shape shape) {
                             .safe = (void *)(from + at[SAFE]),
                             .order = (void *)(from + at[ORDER]),
                             .weights = (void *)(from + at[WEIGHTS]),
-                            .pairs = (void *)(from + at[WEIGHTS])};
+                            .pairs = (void *)(from + at[WEIGHTS]),
+                            .fours = (void *)(from + at[FOURS])};
 }
 
 /* Are the columns those of one group, or of as many as there are lanes for? */

@@ -31,6 +31,8 @@
  *
  * Depthwise weights are int16, less their zero points, which are packed as 0: panel by panel, pairs
  * of neighbours along the depth, column by column, the two weights of a pair. There are no groups.
+ * Behind them, as int8, and only where all zero points are 0 (`fours`): panel by panel, fours of
+ * neighbours along the depth, column by column.
  */
 #ifndef TD_OPS_PLAN_QUANTIZED_PACK_H
 #define TD_OPS_PLAN_QUANTIZED_PACK_H
@@ -55,6 +57,7 @@ typedef struct td_qpack {
     int64_t saturates; /* pairs are to be summed as vpmaddubsw sums them, to compare with fbgemm */
     int64_t bytes;     /* of all */
     int64_t joined;    /* groups whose bytes the columns read; 1: all read the same */
+    int64_t fours;     /* depthwise weights are there in bytes as well */
 } td_qpack;
 
 #define TD_QPACK_MAGIC 0x74647171706b3031u
@@ -67,6 +70,7 @@ typedef struct td_qpack_parts {
     uint16_t *order;
     int8_t *weights;
     int16_t *pairs; /* depthwise weights, in the place of the others */
+    int8_t *fours;  /* behind them */
 } td_qpack_parts;
 
 /* The shape of what is packed. */
