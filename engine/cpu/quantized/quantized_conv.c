@@ -111,19 +111,15 @@ static const uint8_t *find_line(const conv_job *j, const place *p, int64_t a, in
 
 /* ---- taps ---- */
 
-/* What a worker has: for each of `slots` places, and one more, what the kernel's elements meet
- * there
- * (`step` of them apart where they are not for products), and where its result goes; how far from
- * there it lies at a next place that meets no edge; a row for outside; and rows in which each
- * channel stands as often as it has results, or gathered rows. */
+/* What a worker has: for each of `slots` places and one more what the kernel's elements meet there
+ * (`step` of them apart but for products), and for twice as many places where a result goes; how
+ * far from there taps lie at a next place that meets no edge; a row for outside; and rows in which
+ * each channel stands as often as it has results, or gathered rows. */
 typedef struct bench {
     const uint8_t **taps;
     int64_t depth, step, *at, *moves;
     uint8_t *outside, *wide;
 } bench;
-
-/* Taps behind the depth, which meet weights of 0: depthwise loops read four at a time. */
-enum { FILLED = 3 };
 
 static int64_t aligned(int64_t bytes) {
     return (bytes + 63) / 64 * 64;
@@ -132,13 +128,13 @@ static int64_t aligned(int64_t bytes) {
 static int64_t bench_bytes(const conv_job *j, int64_t depth) {
     int64_t across = j->g->c * j->times;
     int64_t wide = j->times == 1 ? j->slots * j->step : depth * across * j->slots;
-    return aligned((j->slots + 1) * (depth + FILLED) * (int64_t)sizeof(uint8_t *)) +
-           aligned((2 * j->slots + depth + FILLED) * (int64_t)sizeof(int64_t)) + aligned(across) +
+    return aligned((j->slots + 1) * (depth + 1) * (int64_t)sizeof(uint8_t *)) +
+           aligned((2 * j->slots + depth + 1) * (int64_t)sizeof(int64_t)) + aligned(across) +
            aligned(wide);
 }
 
 static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
-    bench b = {.taps = (const uint8_t **)(void *)memory, .depth = depth, .step = depth + FILLED};
+    bench b = {.taps = (const uint8_t **)(void *)memory, .depth = depth, .step = depth + 1};
     int64_t across = j->g->c * j->times;
     memory += aligned((j->slots + 1) * b.step * (int64_t)sizeof(uint8_t *));
     b.at = (int64_t *)(void *)memory;
@@ -176,8 +172,7 @@ static void find_taps(const conv_job *j, const bench *b, const place *p, int64_t
                     taps[k] = repeat_bytes(line + at * g->c, g->c, times, wide + k * across);
             }
         }
-    for (; k < b->step; k++)
-        taps[k] = b->outside;
+    taps[k] = b->outside; /* meets a weight of 0 where the depth is odd */
 }
 
 /* Do places p and the one before it meet no edge of the input along the last dim? Then the taps of

@@ -125,7 +125,11 @@ static void tile_by_fours(const td_byte_tile *t) {
     { vnni_##ROWS##_1, vnni_##ROWS##_2, vnni_##ROWS##_3, vnni_##ROWS##_4 }
     static const td_byte_tile_fn fns[TD_TILE_ROWS][TD_TILE_PANELS] = {
         VNNI_ROW(1), VNNI_ROW(2), VNNI_ROW(3), VNNI_ROW(4), VNNI_ROW(5), VNNI_ROW(6)};
-    td_byte_tile part = *t;
+    if (t->rows <= TD_TILE_ROWS) {
+        fns[t->rows - 1][t->panels - 1](t);
+        return;
+    }
+    td_byte_tile part = *t; /* of one panel */
     for (int row = 0; row < t->rows; row += part.rows) {
         part.taps = t->taps + row * t->apart;
         part.sums = t->sums + (int64_t)row * t->panels * COLUMNS;
@@ -649,45 +653,56 @@ static inline __attribute__((always_inline)) void depthwise_panels(const td_dept
 
 #define VNNI __attribute__((target("avx512vnni,avx512vl,avx512bw")))
 
+enum { FOURS_ROWS = 4 };
+
+/* The products of a group of four taps, or of the two that are left at the end, in all rows. */
+VNNI static inline __attribute__((always_inline)) void
+add_taps(const td_depthwise_tile *t, const bool shared, int64_t tap, const int count, int row,
+         const int rows, int64_t at, const __m256i *weights, __m256i (*sums)[FOUR]) {
+    const uint8_t *taps[FOUR];
+    int64_t steps[FOUR];
+    _Pragma("GCC unroll 4") for (int p = 0; p < count; p++) {
+        taps[p] = tap_of(t, shared, tap + p, row, at);
+        steps[p] = shared ? t->steps[tap + p] : 0;
+    }
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
+        __m256i x[FOUR];
+        _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) {
+            x[p] = _mm256_setzero_si256();
+            if (p < count)
+                x[p] = _mm256_loadu_si256(
+                    (const void *)(shared ? taps[p] + r * steps[p]
+                                          : tap_of(t, false, tap + p, row + r, at)));
+        }
+        __m256i low = _mm256_unpacklo_epi8(x[0], x[1]), high = _mm256_unpackhi_epi8(x[0], x[1]);
+        __m256i low2 = _mm256_unpacklo_epi8(x[2], x[3]), high2 = _mm256_unpackhi_epi8(x[2], x[3]);
+        const __m256i fours[] = {_mm256_unpacklo_epi16(low, low2), _mm256_unpackhi_epi16(low, low2),
+                                 _mm256_unpacklo_epi16(high, high2),
+                                 _mm256_unpackhi_epi16(high, high2)};
+        _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) sums[r][p] =
+            _mm256_dpbusd_epi32(sums[r][p], fours[p], weights[p]);
+    }
+}
+
 /* `rows` rows of two panels in fours: bytes that four taps meet are put side by side, which leaves
- * columns l to l + 3 of both panels in one half of a register each. */
+ * four columns of both panels in a half of a register each. */
 VNNI static inline __attribute__((always_inline)) void depthwise_fours(const td_depthwise_tile *t,
                                                                        const bool shared, int row,
                                                                        const int rows, int64_t at) {
-    enum { MOST = 3 };
     const int64_t groups = (t->pairs + 1) / 2;
     const int8_t *w = t->fours + (t->from + at) * groups * FOUR, *v = w + groups * PANEL_GROUP;
-    __m256i sums[MOST][4];
+    __m256i sums[FOURS_ROWS][FOUR];
     _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++)
-        _Pragma("GCC unroll 4") for (int p = 0; p < 4; p++) sums[r][p] = _mm256_setzero_si256();
+        _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) sums[r][p] = _mm256_setzero_si256();
     for (int64_t k = 0; k < groups; k++, w += PANEL_GROUP, v += PANEL_GROUP) {
-        __m256i weights[4];
-        _Pragma("GCC unroll 4") for (int p = 0; p < 4; p++) weights[p] = _mm256_inserti128_si256(
+        __m256i weights[FOUR];
+        _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) weights[p] = _mm256_inserti128_si256(
             _mm256_castsi128_si256(_mm_load_si128((const void *)(w + p * COLUMNS))),
             _mm_load_si128((const void *)(v + p * COLUMNS)), 1);
-        const uint8_t *taps[FOUR];
-        int64_t steps[FOUR];
-        _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) {
-            taps[p] = tap_of(t, shared, FOUR * k + p, row, at);
-            steps[p] = shared ? t->steps[FOUR * k + p] : 0;
-        }
-        _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
-            __m256i x[FOUR];
-            _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) x[p] = _mm256_loadu_si256(
-                (const void *)(shared ? taps[p] + r * steps[p]
-                                      : tap_of(t, false, FOUR * k + p, row + r, at)));
-            __m256i low = _mm256_unpacklo_epi8(x[0], x[1]), high = _mm256_unpackhi_epi8(x[0], x[1]);
-            __m256i low2 = _mm256_unpacklo_epi8(x[2], x[3]);
-            __m256i high2 = _mm256_unpackhi_epi8(x[2], x[3]);
-            sums[r][0] =
-                _mm256_dpbusd_epi32(sums[r][0], _mm256_unpacklo_epi16(low, low2), weights[0]);
-            sums[r][1] =
-                _mm256_dpbusd_epi32(sums[r][1], _mm256_unpackhi_epi16(low, low2), weights[1]);
-            sums[r][2] =
-                _mm256_dpbusd_epi32(sums[r][2], _mm256_unpacklo_epi16(high, high2), weights[2]);
-            sums[r][3] =
-                _mm256_dpbusd_epi32(sums[r][3], _mm256_unpackhi_epi16(high, high2), weights[3]);
-        }
+        if (2 * k + 1 < t->pairs)
+            add_taps(t, shared, FOUR * k, FOUR, row, rows, at, weights, sums);
+        else
+            add_taps(t, shared, FOUR * k, 2, row, rows, at, weights, sums);
     }
     _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
         int32_t *to = t->sums + (row + r) * t->width + at;
@@ -700,16 +715,16 @@ VNNI static inline __attribute__((always_inline)) void depthwise_fours(const td_
 
 VNNI static void depthwise_fours_shared(const td_depthwise_tile *t, int64_t at) {
     int row = 0;
-    for (; row + 3 <= t->rows; row += 3)
-        depthwise_fours(t, true, row, 3, at);
+    for (; row + FOURS_ROWS <= t->rows; row += FOURS_ROWS)
+        depthwise_fours(t, true, row, FOURS_ROWS, at);
     for (; row < t->rows; row++)
         depthwise_fours(t, true, row, 1, at);
 }
 
 VNNI static void depthwise_fours_apart(const td_depthwise_tile *t, int64_t at) {
     int row = 0;
-    for (; row + 3 <= t->rows; row += 3)
-        depthwise_fours(t, false, row, 3, at);
+    for (; row + FOURS_ROWS <= t->rows; row += FOURS_ROWS)
+        depthwise_fours(t, false, row, FOURS_ROWS, at);
     for (; row < t->rows; row++)
         depthwise_fours(t, false, row, 1, at);
 }

@@ -50,9 +50,8 @@ typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
  * of bytes taps[2k][from + c], taps[2k + 1][from + c] times their weights, which are those of a
  * depthwise pack (ops/plan/quantized_pack.h). Each row has its taps, `apart` pointers behind those
  * of the row before; or all have the same, apart is 0, and row r meets what lies
- * (first + r) * steps[k] bytes behind them. Taps are filled up to a multiple of four, and the
- * weights of those have 0 there. `fours`: the weights in bytes, for sets with AVX512_VNNI; NULL:
- * none. */
+ * (first + r) * steps[k] bytes behind them. `fours`: the weights in bytes, for sets with
+ * AVX512_VNNI; NULL: none. */
 typedef struct td_depthwise_tile {
     const uint8_t *const *taps;
     const int64_t *steps;

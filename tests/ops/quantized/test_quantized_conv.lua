@@ -123,10 +123,13 @@ t.test("depthwise_convolutions_are_exact", function()
     for _, channels in ipairs { 5, 16, 40, 70 } do
         for _, width in ipairs { 49, 50, 55, 56, 61 } do
             check { channels = channels, out = channels, groups = channels, size = { 4, width }, kernel = { 3, 3 }, padding = 1,
-                residual = width == 55, relu = width == 56 }
+                residual = width == 55, relu = width == 56, symmetric = width % 2 == 1 }
         end
-        check { channels = channels, out = channels, groups = channels, size = { 3, 105 }, kernel = { 3, 3 }, stride = 2, padding = 1 }
-        check { channels = channels, out = channels, groups = channels, size = { 60 }, kernel = { 4 }, dilation = 2, padding = 0 }
+        for _, symmetric in ipairs { false, true } do
+            check { channels = channels, out = channels, groups = channels, size = { 3, 105 }, kernel = { 3, 3 }, stride = 2, padding = 1, symmetric = symmetric }
+            check { channels = channels, out = channels, groups = channels, size = { 60 }, kernel = { 4 }, dilation = 2, symmetric = symmetric }
+            check { channels = channels, out = channels, groups = channels, size = { 9, 11 }, kernel = { 5, 5 }, padding = 2, symmetric = symmetric, za = 0 }
+        end
     end
 end)
 
