@@ -541,6 +541,11 @@ static td_status run_products(conv_job *j, int threads) {
 
 /* ---- depthwise ---- */
 
+/* Are depthwise weights multiplied in fours of bytes? */
+static bool takes_fours(const td_qpack *head) {
+    return head->fours && td_cpu->quantized->tile_vnni && td_cpu_has_vnni();
+}
+
 /* A tile of places, whose results go where the bench says: each has its taps there; or, being
  * `inner`, all lie in the line of the bench's extra slot, `first` places on. */
 static void run_tile(const conv_job *j, const td_qpack_parts *packed, const bench *b, int count,
@@ -551,7 +556,7 @@ static void run_tile(const conv_job *j, const td_qpack_parts *packed, const benc
     const td_byte_rows rows = {.out = p->out->data,
                                .at = b->at + extra,
                                .residual = p->residual ? p->residual->data : NULL};
-    const int8_t *fours = packed->head->fours && td_cpu_has_vnni() ? packed->fours : NULL;
+    const int8_t *fours = takes_fours(packed->head) ? packed->fours : NULL;
     int32_t sums[TD_DEPTHWISE_ROWS * WIDTH];
     for (int64_t c = 0; c < o; c += WIDTH) {
         td_cpu->quantized->depthwise(&(td_depthwise_tile){.taps = b->taps + extra * b->step,
@@ -591,7 +596,7 @@ static void run_inner(const conv_job *j, const td_qpack_parts *packed, const ben
     for (int64_t k = 0; k < b->step; k++)
         b->moves[k] = taps[k] == b->outside ? 0 : j->g->stride[2] * j->g->c;
     for (int64_t k = 0, count; k < n; k += count) {
-        count = at_most(parts_of(n - k, TD_TILE_ROWS) * TD_TILE_ROWS, TD_DEPTHWISE_ROWS);
+        count = at_most(parts_of(n - k, TD_TILE_ROWS) * TD_TILE_ROWS, j->slots);
         k = at_most(k, n - count);
         place_results(b->at + j->slots, count, at + k * apart, apart);
         run_tile(j, packed, b, (int)count, true, k);
@@ -631,7 +636,7 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
 static td_status run_depthwise(conv_job *j, int threads) {
     int64_t depth = td_conv_places(j->g->kernel);
     j->times = j->g->o / j->g->c;
-    j->slots = TD_DEPTHWISE_ROWS;
+    j->slots = takes_fours(j->plan->packed->data) ? TD_DEPTHWISE_ROWS : TD_TILE_ROWS;
     j->room = bench_bytes(j, depth);
     j->scratch = td_malloc((size_t)(threads * j->room));
     if (!j->scratch)

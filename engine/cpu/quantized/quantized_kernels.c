@@ -369,9 +369,10 @@ static void lanes(const td_byte_tile *t) {
         const int8_t *w = t->weights + (part->part * each + v) * PANEL_GROUP;
         for (int r = 0; r < t->rows; r++) {
             const uint8_t *x = td_byte_tile_part(t, r, part);
-            for (int64_t p = 0; p < COLUMNS; p++) {
-                int64_t four = p % FOUR, column = (four / each * each + v) * FOUR + p / FOUR;
-                t->sums[r * COLUMNS + column] += sum_fours(x + four * FOUR, w + p * FOUR);
+            for (int64_t four = 0; four < FOUR; four++) {
+                int32_t *to = t->sums + r * COLUMNS + (four / each * each + v) * FOUR;
+                for (int l = 0; l < FOUR; l++)
+                    to[l] += sum_fours(x + four * FOUR, w + (l * FOUR + four) * FOUR);
             }
         }
     }
