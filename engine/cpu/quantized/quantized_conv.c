@@ -112,7 +112,7 @@ static const uint8_t *find_line(const conv_job *j, const place *p, int64_t a, in
 /* ---- taps ---- */
 
 /* What a worker has: for each of `slots` places and one more what the kernel's elements meet there
- * (`step` of them apart but for products), and for twice as many places where a result goes; how
+ * (`step` of them apart but for products), and for these and a tile more where a result goes; how
  * far from there taps lie at a next place that meets no edge; a row for outside; and rows in which
  * each channel stands as often as it has results, or gathered rows. */
 typedef struct bench {
@@ -129,8 +129,8 @@ static int64_t bench_bytes(const conv_job *j, int64_t depth) {
     int64_t across = j->g->c * j->times;
     int64_t wide = j->times == 1 ? j->slots * j->step : depth * across * j->slots;
     return aligned((j->slots + 1) * (depth + 1) * (int64_t)sizeof(uint8_t *)) +
-           aligned((2 * j->slots + depth + 1) * (int64_t)sizeof(int64_t)) + aligned(across) +
-           aligned(wide);
+           aligned((j->slots + TD_DEPTHWISE_ROWS + depth + 1) * (int64_t)sizeof(int64_t)) +
+           aligned(across) + aligned(wide);
 }
 
 static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
@@ -138,8 +138,9 @@ static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
     int64_t across = j->g->c * j->times;
     memory += aligned((j->slots + 1) * b.step * (int64_t)sizeof(uint8_t *));
     b.at = (int64_t *)(void *)memory;
-    b.moves = b.at + 2 * j->slots;
-    b.outside = (uint8_t *)memory + aligned((2 * j->slots + b.step) * (int64_t)sizeof(int64_t));
+    b.moves = b.at + j->slots + TD_DEPTHWISE_ROWS;
+    b.outside = (uint8_t *)memory +
+                aligned((j->slots + TD_DEPTHWISE_ROWS + b.step) * (int64_t)sizeof(int64_t));
     b.wide = b.outside + aligned(across);
     memset(b.outside, j->plan->to.x_zero_point, (size_t)across);
     return b;
@@ -596,7 +597,7 @@ static void run_inner(const conv_job *j, const td_qpack_parts *packed, const ben
     for (int64_t k = 0; k < b->step; k++)
         b->moves[k] = taps[k] == b->outside ? 0 : j->g->stride[2] * j->g->c;
     for (int64_t k = 0, count; k < n; k += count) {
-        count = at_most(parts_of(n - k, TD_TILE_ROWS) * TD_TILE_ROWS, j->slots);
+        count = at_most(parts_of(n - k, TD_TILE_ROWS) * TD_TILE_ROWS, TD_DEPTHWISE_ROWS);
         k = at_most(k, n - count);
         place_results(b->at + j->slots, count, at + k * apart, apart);
         run_tile(j, packed, b, (int)count, true, k);

@@ -798,28 +798,43 @@ static inline __attribute__((always_inline)) int64_t depthwise_rows(const td_dep
     return n;
 }
 
+/* Channels from `at` on, of as many rows as a loop has at most. */
 static inline __attribute__((always_inline)) void depthwise_tile(const td_depthwise_tile *t,
-                                                                 const bool shared) {
-    int64_t at = 0;
-#if defined(TD_ISA_avx512)
-    for (; t->fours && at + 2 * COLUMNS <= t->n; at += 2 * COLUMNS)
-        (shared ? depthwise_fours_shared : depthwise_fours_apart)(t, at);
-#endif
+                                                                 const bool shared, int64_t at) {
     const int16_t *w = t->weights + (t->from + at) * t->pairs * 2;
-    for (int64_t n = 0; at < t->n; at += n, w += n * t->pairs * 2) {
-        int row = 0;
-        for (; row + TD_TILE_ROWS <= t->rows; row += TD_TILE_ROWS)
-            n = depthwise_rows(t, shared, row, TD_TILE_ROWS, at, w);
-        for (; row < t->rows; row++)
-            n = depthwise_rows(t, shared, row, 1, at, w);
-    }
+    for (int64_t n = 0; at < t->n; at += n, w += n * t->pairs * 2)
+        if (t->rows == TD_TILE_ROWS)
+            n = depthwise_rows(t, shared, 0, TD_TILE_ROWS, at, w);
+        else
+            for (int row = 0; row < t->rows; row++)
+                n = depthwise_rows(t, shared, row, 1, at, w);
+}
+
+static void depthwise_some(const td_depthwise_tile *t, int64_t at) {
+    if (t->apart == 0)
+        depthwise_tile(t, true, at);
+    else
+        depthwise_tile(t, false, at);
 }
 
 static void depthwise(const td_depthwise_tile *t) {
-    if (t->apart == 0)
-        depthwise_tile(t, true);
-    else
-        depthwise_tile(t, false);
+    int64_t at = 0;
+#if defined(TD_ISA_avx512)
+    for (; t->fours && at + 2 * COLUMNS <= t->n; at += 2 * COLUMNS)
+        (t->apart == 0 ? depthwise_fours_shared : depthwise_fours_apart)(t, at);
+#endif
+    if (t->rows <= TD_TILE_ROWS) {
+        depthwise_some(t, at);
+        return;
+    }
+    td_depthwise_tile part = *t;
+    for (int row = 0; row < t->rows && at < t->n; row += part.rows) {
+        part.taps = t->taps + row * t->apart;
+        part.first = t->first + row;
+        part.sums = t->sums + row * t->width;
+        part.rows = t->rows - row < TD_TILE_ROWS ? t->rows - row : TD_TILE_ROWS;
+        depthwise_some(&part, at);
+    }
 }
 
 /* ---- element by element ---- */
