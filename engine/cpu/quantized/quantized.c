@@ -73,6 +73,18 @@ static void copy_group(const panel *p, int64_t group, int8_t *to) {
         memcpy(to + c * TD_QPACK_FOUR, p->weight + c * p->depth + from, (size_t)n);
 }
 
+/* The same where columns read bytes of their own, of `joined` groups of the convolution. */
+static void copy_lanes(const panel *p, int64_t joined, int64_t group, int8_t *to) {
+    const int64_t each = TD_QPACK_FOUR / joined, own = each * TD_QPACK_FOUR;
+    const int64_t from = group / each * own, first = group % each * TD_QPACK_FOUR;
+    for (int64_t place = 0; place < TD_QPACK_COLUMNS; place++, to += TD_QPACK_FOUR) {
+        int64_t four = place % TD_QPACK_FOUR;
+        int64_t column = four / each * own + first + place / TD_QPACK_FOUR;
+        memcpy(to, p->weight + column * p->depth + from + four % each * TD_QPACK_FOUR,
+               TD_QPACK_FOUR);
+    }
+}
+
 static int64_t count_unsafe(const panel *p, const int8_t *group) {
     int64_t unsafe = 0;
     for (int64_t k = 0; k < p->columns * TD_QPACK_FOUR; k += 2)
@@ -80,19 +92,32 @@ static int64_t count_unsafe(const panel *p, const int8_t *group) {
     return unsafe;
 }
 
-/* The groups of a panel: safe ones from the front, others from the back where `ordered`. */
+/* Does the loop of this processor add products in pairs of 16 bits? */
+static bool adds_pairs(void) {
+    return td_cpu->quantized->ordered && !(td_cpu->quantized->tile_vnni && td_cpu_has_vnni());
+}
+
+/* The groups of a panel: safe ones from the front, others from the back where `ordered`; of
+ * lanes all are as the worst. */
 static void pack_panel(const panel *p, td_qpack *head, int32_t *safe, uint16_t *order,
                        int8_t *weights) {
     int8_t group[TD_QPACK_COLUMNS * TD_QPACK_FOUR];
-    int64_t front = 0, back = p->groups;
+    int64_t front = 0, back = p->groups, before = head->unsafe_pairs;
     for (int64_t g = 0; g < p->groups; g++) {
-        copy_group(p, g, group);
+        if (head->joined > 1)
+            copy_lanes(p, head->joined, g, group);
+        else
+            copy_group(p, g, group);
         int64_t unsafe = count_unsafe(p, group);
         int64_t place = unsafe && head->ordered ? --back : front++;
         order[place] = (uint16_t)g;
         memcpy(weights + place * (int64_t)sizeof group, group, sizeof group);
         head->unsafe_pairs += unsafe;
         head->moved_groups += unsafe && head->ordered;
+    }
+    if (head->joined > 1 && head->unsafe_pairs > before) {
+        front = 0;
+        head->moved_groups += adds_pairs() ? p->groups : 0;
     }
     *safe = (int32_t)front;
     head->pairs += p->columns * p->groups * TD_QPACK_FOUR / 2;
@@ -130,21 +155,41 @@ static void pack_pairs(const td_quantized_pack_plan *plan, int16_t *to) {
                                 : 0;
 }
 
+/* The same where all zero points are 0, in bytes. */
+static void pack_fours(const td_quantized_pack_plan *plan, int8_t *to) {
+    const int64_t depth = plan->depth;
+    for (int64_t first = 0; first < plan->rows; first += TD_QPACK_COLUMNS) {
+        panel from = {.weight = (const int8_t *)plan->weight->data + first * depth,
+                      .columns = at_most(plan->rows - first, TD_QPACK_COLUMNS),
+                      .depth = depth};
+        for (int64_t g = 0; g * TD_QPACK_FOUR < depth; g++, to += TD_QPACK_COLUMNS * TD_QPACK_FOUR)
+            copy_group(&from, g, to);
+    }
+}
+
+static bool are_zeros(const td_tensor *zero_points) {
+    int32_t any = 0;
+    for (int64_t k = 0; k < zero_points->numel; k++)
+        any |= ((const int32_t *)zero_points->data)[k];
+    return any == 0;
+}
+
 /* The pack of the weight's rows from `first` on. */
 static void pack_rows(const td_quantized_pack_plan *plan, int64_t first, void *memory) {
     td_qpack_shape shape = {plan->rows / plan->packs, plan->depth, plan->depthwise};
     td_qpack_parts to = td_qpack_open(memory, shape);
-    bool vnni = td_cpu->quantized->tile_vnni && td_cpu_has_vnni();
     memset(to.head, 0, (size_t)((char *)to.weights - (char *)to.head));
     *to.head = (td_qpack){.magic = TD_QPACK_MAGIC,
                           .columns = shape.columns,
                           .depth = plan->depth,
                           .panels = parts_of(shape.columns, TD_QPACK_COLUMNS),
                           .groups = plan->depthwise ? 0 : parts_of(plan->depth, TD_QPACK_FOUR),
-                          .ordered = td_cpu->quantized->ordered && !vnni && !plan->depthwise,
+                          .ordered = adds_pairs() && !plan->depthwise && plan->joined == 1,
                           .centred = true,
                           .depthwise = plan->depthwise,
-                          .bytes = td_qpack_bytes(shape)};
+                          .bytes = td_qpack_bytes(shape),
+                          .joined = plan->joined,
+                          .fours = plan->depthwise && are_zeros(plan->zero_points)};
     pack_columns(plan, first, &to);
     for (int64_t p = 0; p < to.head->panels && !plan->depthwise; p++) {
         int64_t column = p * TD_QPACK_COLUMNS, groups = to.head->groups;
@@ -157,6 +202,8 @@ static void pack_rows(const td_quantized_pack_plan *plan, int64_t first, void *m
     }
     if (plan->depthwise)
         pack_pairs(plan, to.pairs);
+    if (to.head->fours)
+        pack_fours(plan, to.fours);
 }
 
 td_status td_byte_packs_make(const td_quantized_pack_plan *plan) {

@@ -20,6 +20,11 @@ static int64_t parts_of(int64_t n, int64_t size) {
     return (n + size - 1) / size;
 }
 
+/* How many steps from 0 on, of so much each, don't lead past `room`. */
+static int64_t count_steps(int64_t room, int64_t step) {
+    return room < 0 ? 0 : room / step + 1;
+}
+
 /* Places of the result in all images, at which the same elements of the kernel, `taps` of them,
  * meet the input, or (not `inside`) are taken all the same. Inside, they lie behind what the first
  * does. */
@@ -106,13 +111,13 @@ static const uint8_t *find_line(const conv_job *j, const place *p, int64_t a, in
 
 /* ---- taps ---- */
 
-/* What a worker has: for each of `slots` places what the kernel's elements meet there (`step` of
- * them apart), and where its result goes; how far from there it lies at a next place that meets no
- * edge; a row for outside; and rows in which each channel stands as often as it has results, or
- * gathered rows. */
+/* What a worker has: for each of `slots` places and one more what the kernel's elements meet there
+ * (`step` of them apart but for products), and for these and a tile more where a result goes; how
+ * far from there taps lie at a next place that meets no edge; a row for outside; and rows in which
+ * each channel stands as often as it has results, or gathered rows. */
 typedef struct bench {
     const uint8_t **taps;
-    int64_t step, *at, *moves;
+    int64_t depth, step, *at, *moves;
     uint8_t *outside, *wide;
 } bench;
 
@@ -123,18 +128,19 @@ static int64_t aligned(int64_t bytes) {
 static int64_t bench_bytes(const conv_job *j, int64_t depth) {
     int64_t across = j->g->c * j->times;
     int64_t wide = j->times == 1 ? j->slots * j->step : depth * across * j->slots;
-    return aligned(j->slots * (depth + 1) * (int64_t)sizeof(uint8_t *)) +
-           aligned((j->slots + depth + 1) * (int64_t)sizeof(int64_t)) + aligned(across) +
-           aligned(wide);
+    return aligned((j->slots + 1) * (depth + 1) * (int64_t)sizeof(uint8_t *)) +
+           aligned((j->slots + TD_DEPTHWISE_ROWS + depth + 1) * (int64_t)sizeof(int64_t)) +
+           aligned(across) + aligned(wide);
 }
 
 static bench open_bench(const conv_job *j, int64_t depth, char *memory) {
-    bench b = {.taps = (const uint8_t **)(void *)memory, .step = depth + 1};
+    bench b = {.taps = (const uint8_t **)(void *)memory, .depth = depth, .step = depth + 1};
     int64_t across = j->g->c * j->times;
-    memory += aligned(j->slots * b.step * (int64_t)sizeof(uint8_t *));
+    memory += aligned((j->slots + 1) * b.step * (int64_t)sizeof(uint8_t *));
     b.at = (int64_t *)(void *)memory;
-    b.moves = b.at + j->slots;
-    b.outside = (uint8_t *)memory + aligned((j->slots + b.step) * (int64_t)sizeof(int64_t));
+    b.moves = b.at + j->slots + TD_DEPTHWISE_ROWS;
+    b.outside = (uint8_t *)memory +
+                aligned((j->slots + TD_DEPTHWISE_ROWS + b.step) * (int64_t)sizeof(int64_t));
     b.wide = b.outside + aligned(across);
     memset(b.outside, j->plan->to.x_zero_point, (size_t)across);
     return b;
@@ -152,7 +158,7 @@ static void find_taps(const conv_job *j, const bench *b, const place *p, int64_t
     const td_conv_geometry *g = j->g;
     const uint8_t **taps = b->taps + slot * b->step;
     const int64_t times = j->times, across = g->c * times;
-    uint8_t *wide = b->wide + slot * (b->step - 1) * across;
+    uint8_t *wide = b->wide + slot * b->depth * across;
     int64_t k = 0;
     for (int64_t z = 0; z < g->kernel[0]; z++)
         for (int64_t y = 0; y < g->kernel[1]; y++) {
@@ -191,24 +197,32 @@ static void move_taps(const bench *b, int64_t by, int64_t slot) {
 /* How many places from p on, `most` at most, meet no edge of the input along the last dim. */
 static int64_t count_inner(const td_conv_geometry *g, const place *p, int64_t most) {
     int64_t room = g->in[2] - 1 - (g->kernel[2] - 1) * g->dilation[2] - p->at[2];
-    return p->at[2] < 0 || room < 0 ? 0 : at_most(most, room / g->stride[2] + 1);
+    return p->at[2] < 0 ? 0 : at_most(most, count_steps(room, g->stride[2]));
+}
+
+/* Where the results of n neighbours go, the first of them at `at`. */
+static void place_results(int64_t *restrict to, int64_t n, int64_t at, int64_t apart) {
+    for (int64_t r = 0; r < n; r++)
+        to[r] = at + r * apart;
+}
+
+/* What n neighbours meet, the first of them `tap`. */
+static void place_taps(const uint8_t **restrict to, int64_t n, const uint8_t *tap, int64_t apart) {
+    for (int64_t r = 0; r < n; r++)
+        to[r] = tap + r * apart;
 }
 
 /* The taps of n neighbours along the last dim from p on, and where their results go, into slots
- * from `slot` on. Where there are several, none meets an edge. */
+ * from `slot` on: the taps of all slots for an element of the kernel, then those for the next.
+ * Where there are several neighbours, none meets an edge. */
 static void find_line_taps(const conv_job *j, const bench *b, const place *p, int64_t slot,
                            int64_t n) {
     const int64_t by = j->g->stride[2] * j->g->c, apart = j->plan->every[2] * j->g->o;
-    const int64_t at = find_result(j, p), step = b->step;
-    find_taps(j, b, p, slot);
-    for (int64_t r = 0; r < n; r++)
-        b->at[slot + r] = at + r * apart;
-    for (int64_t k = 0; k < step - 1; k++) {
-        const uint8_t **to = b->taps + slot * step + k, *tap = *to;
-        const int64_t move = tap == b->outside ? 0 : by;
-        for (int64_t r = 1; r < n; r++)
-            to[r * step] = tap += move;
-    }
+    const uint8_t **taps = b->taps + j->slots * b->step;
+    place_results(b->at + slot, n, find_result(j, p), apart);
+    find_taps(j, b, p, j->slots);
+    for (int64_t k = 0; k < b->depth; k++)
+        place_taps(b->taps + k * j->slots + slot, n, taps[k], taps[k] == b->outside ? 0 : by);
 }
 
 /* ---- boxes ---- */
@@ -254,7 +268,8 @@ static bool is_inside(const td_conv_geometry *g, int d, const span *s) {
 
 /* A box of one span of each dim, whose taps go to `which`. One without taps has an entry all the
  * same: a loop for which the depth is one part multiplies zeros by it. */
-static box make_box(const td_conv_geometry *g, const span *const *at, td_byte_part *which) {
+static box make_box(const td_conv_geometry *g, int64_t slots, const span *const *at,
+                    td_byte_part *which) {
     box b = {.rows = g->n, .which = which, .inside = true};
     which[0] = td_byte_whole;
     for (int d = 0; d < TD_SPATIAL; d++) {
@@ -271,18 +286,18 @@ static box make_box(const td_conv_geometry *g, const span *const *at, td_byte_pa
                 int64_t behind = (z - b.first[0]) * g->dilation[0];
                 behind = behind * g->in[1] + (y - b.first[1]) * g->dilation[1];
                 behind = behind * g->in[2] + (x - b.first[2]) * g->dilation[2];
-                which[b.taps++] =
-                    b.inside ? (td_byte_part){k, 0, behind * g->c} : (td_byte_part){k, k, 0};
+                which[b.taps++] = b.inside ? (td_byte_part){k, 0, behind * g->c}
+                                           : (td_byte_part){k, k * slots, 0};
             }
     return b;
 }
 
-/* What a box costs: its tiles read the weights, for which one of few rows has to wait. */
+/* What a box costs: its tiles, of rows as equal as can be, read the weights, for which one of few
+ * rows has to wait. */
 static int64_t box_cost(const box *b) {
     enum { ROW = 4, LEAST = 14 };
-    int64_t rest = b->rows % TD_TILE_ROWS * ROW;
-    return b->taps *
-           (b->rows / TD_TILE_ROWS * TD_TILE_ROWS * ROW + (rest && rest < LEAST ? LEAST : rest));
+    int64_t rows = b->rows * ROW, tiles = parts_of(b->rows, TD_TILE_ROWS) * LEAST;
+    return b->taps * (rows > tiles ? rows : tiles);
 }
 
 /* Divides the result into boxes where that costs less: elements of the kernel that are outside
@@ -303,13 +318,13 @@ static td_status open_boxes(conv_job *j) {
     if (!j->boxes)
         return td_fail(TD_ENOMEM, "out of memory for parts of a convolution");
     td_byte_part *which = (td_byte_part *)(void *)(j->boxes + most + 1);
-    j->all = make_box(g, (const span *[]){&all[0], &all[1], &all[2]}, which);
+    j->all = make_box(g, j->slots, (const span *[]){&all[0], &all[1], &all[2]}, which);
     for (int z = 0; z < counts[0]; z++)
         for (int y = 0; y < counts[1]; y++)
             for (int x = 0; x < counts[2]; x++) {
                 const span *at[] = {&spans[0][z], &spans[1][y], &spans[2][x]};
                 box *b = &j->boxes[j->box_count++];
-                *b = make_box(g, at, which + places * j->box_count);
+                *b = make_box(g, j->slots, at, which + places * j->box_count);
                 cost += box_cost(b);
             }
     if (j->box_count == 0 || cost >= box_cost(&j->all)) {
@@ -325,10 +340,17 @@ static td_status open_boxes(conv_job *j) {
 
 enum { CHUNK = 32 }; /* bytes that are copied at once: a row has as many behind it */
 
-/* n bytes, and perhaps as many more as fill a chunk. */
-static inline void copy_chunks(uint8_t *to, const uint8_t *from, int64_t n) {
-    for (int64_t k = 0; k < n; k += CHUNK)
-        memcpy(to + k, from + k, CHUNK);
+/* n bytes, and perhaps as many more as fill a chunk, `count` times: `by` and `step` bytes on. */
+static void copy_places(uint8_t *restrict to, int64_t step, const uint8_t *restrict from,
+                        int64_t by, int64_t n, int64_t count) {
+    if (n <= CHUNK) {
+        for (int64_t k = 0; k < count; k++)
+            memcpy(to + k * step, from + k * by, CHUNK);
+        return;
+    }
+    for (; count > 0; count--, to += step, from += by)
+        for (int64_t k = 0; k < n; k += CHUNK)
+            memcpy(to + k, from + k, CHUNK);
 }
 
 /* What a line of the kernel meets, `channels` from each place: bytes from a line of the input;
@@ -370,9 +392,13 @@ static void gather_places(const conv_job *j, const uint8_t *line, int64_t at, in
     for (; k < count && (at < 0 || !together); k++, at += stride, to += j->step)
         gather_line(j, line, at, together, to);
     const uint8_t *from = line + at * g->c;
-    for (; k < count && at + reach < g->in[2] && j->end - from >= n + CHUNK;
-         k++, at += stride, from += stride * g->c, to += j->step)
-        copy_chunks(to, from, n);
+    const int64_t inner = at_most(count_steps(g->in[2] - 1 - reach - at, stride),
+                                  count_steps(j->end - from - n - CHUNK, stride * g->c));
+    const int64_t copied = at_most(inner, count - k);
+    copy_places(to, j->step, from, stride * g->c, n, copied);
+    k += copied;
+    at += copied * stride;
+    to += copied * j->step;
     for (; k < count; k++, at += stride, to += j->step)
         gather_line(j, line, at, together, to);
 }
@@ -414,10 +440,8 @@ static void find_line_rows(const conv_job *j, const box *part, const bench *b, c
     } else {
         by = 0;
     }
-    for (int64_t r = 0; r < n; r++) {
-        b->taps[slot + r] = x + r * by;
-        b->at[slot + r] = at + r * apart;
-    }
+    place_results(b->at + slot, n, at, apart);
+    place_taps(b->taps + slot, n, x, by);
 }
 
 /* The rows of a block, from `row` of a box on, for one group: gathered, or as x lies, which is the
@@ -427,8 +451,8 @@ static td_byte_rows open_rows(const conv_job *j, const box *part, const bench *b
     place p = find_place(j->g, part, row);
     td_byte_rows rows = {.taps = b->taps,
                          .which = part->which,
-                         .apart = b->step,
-                         .parts = b->step - 1,
+                         .apart = 1,
+                         .parts = b->depth,
                          .count_parts = part->taps,
                          .count = count,
                          .at = b->at};
@@ -437,8 +461,6 @@ static td_byte_rows open_rows(const conv_job *j, const box *part, const bench *b
         rows.which = &td_byte_whole;
         rows.parts = rows.count_parts = 1;
     }
-    if (j->step || part->inside)
-        rows.apart = 1;
     for (int64_t k = 0, n; k < count; k += n, advance_by(j->g, part, &p, n)) {
         n = at_most(count - k, part->from[2] + part->size[2] - p.index[2]);
         if (j->step || part->inside) {
@@ -471,7 +493,7 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
             int64_t row = (block - part->end + parts_of(part->rows, j->slots)) * j->slots;
             rows = open_rows(j, part, &b, row, at_most(part->rows - row, j->slots), group);
         }
-        rows.from = j->step ? 0 : group * j->channels;
+        rows.from = j->step ? 0 : group * j->channels * packed.head->joined;
         rows.out = (char *)p->out->data + first;
         rows.residual = p->residual ? (const uint8_t *)p->residual->data + first : NULL;
         td_byte_rows_multiply(&j->product, &packed, &rows, first, strip * j->panels, j->panels);
@@ -520,21 +542,27 @@ static td_status run_products(conv_job *j, int threads) {
 
 /* ---- depthwise ---- */
 
-/* A tile of places, whose results go where the bench says: each has its taps there, `apart` from
- * the one before, or, apart being 0, all lie in the line of the bench's first place, `first` places
- * on. */
+/* Are depthwise weights multiplied in fours of bytes? */
+static bool takes_fours(const td_qpack *head) {
+    return head->fours && td_cpu->quantized->tile_vnni && td_cpu_has_vnni();
+}
+
+/* A tile of places, whose results go where the bench says: each has its taps there; or, being
+ * `inner`, all lie in the line of the bench's extra slot, `first` places on. */
 static void run_tile(const conv_job *j, const td_qpack_parts *packed, const bench *b, int count,
-                     int64_t apart, int64_t first) {
+                     bool inner, int64_t first) {
     enum { WIDTH = TD_TILE_PANELS * TD_QPACK_COLUMNS };
     const td_quantized_conv_plan *p = j->plan;
-    const int64_t o = j->g->o;
-    const td_byte_rows rows = {
-        .out = p->out->data, .at = b->at, .residual = p->residual ? p->residual->data : NULL};
-    int32_t sums[TD_TILE_ROWS * WIDTH];
+    const int64_t o = j->g->o, extra = inner ? j->slots : 0;
+    const td_byte_rows rows = {.out = p->out->data,
+                               .at = b->at + extra,
+                               .residual = p->residual ? p->residual->data : NULL};
+    const int8_t *fours = takes_fours(packed->head) ? packed->fours : NULL;
+    int32_t sums[TD_DEPTHWISE_ROWS * WIDTH];
     for (int64_t c = 0; c < o; c += WIDTH) {
-        td_cpu->quantized->depthwise(&(td_depthwise_tile){.taps = b->taps,
+        td_cpu->quantized->depthwise(&(td_depthwise_tile){.taps = b->taps + extra * b->step,
                                                           .steps = b->moves,
-                                                          .apart = apart,
+                                                          .apart = inner ? 0 : b->step,
                                                           .first = first,
                                                           .pairs = parts_of(packed->head->depth, 2),
                                                           .from = c,
@@ -542,13 +570,14 @@ static void run_tile(const conv_job *j, const td_qpack_parts *packed, const benc
                                                           .width = WIDTH,
                                                           .rows = count,
                                                           .weights = packed->pairs,
+                                                          .fours = fours,
                                                           .sums = sums});
         td_byte_sums_deliver(&j->product, packed, &rows, 0, 0, count, c, at_most(o - c, WIDTH),
                              sums, WIDTH, NULL);
     }
 }
 
-enum { LONG = 8 * TD_TILE_ROWS }; /* places that are worth tiles of their own */
+enum { LONG = 2 * TD_DEPTHWISE_ROWS }; /* places that are worth tiles of their own */
 
 /* How many places from p on, `most` at most, are in one line and meet no edge of the input along
  * the last dim; 0 where these are less than LONG. */
@@ -558,18 +587,20 @@ static int64_t count_long(const conv_job *j, const place *p, int64_t most) {
 }
 
 /* n places of a line, a tile's rows or more, from p on, that meet no edge: their taps are found
- * once. The last tile begins early enough to be whole, and gives some results again. */
+ * once. The last tile begins early enough for rows that fill its loops, and gives some results
+ * again. */
 static void run_inner(const conv_job *j, const td_qpack_parts *packed, const bench *b,
                       const place *p, int64_t n) {
     const int64_t apart = j->plan->every[2] * j->g->o, at = find_result(j, p);
-    find_taps(j, b, p, 0);
+    const uint8_t **taps = b->taps + j->slots * b->step;
+    find_taps(j, b, p, j->slots);
     for (int64_t k = 0; k < b->step; k++)
-        b->moves[k] = b->taps[k] == b->outside ? 0 : j->g->stride[2] * j->g->c;
-    for (int64_t k = 0; k < n; k += TD_TILE_ROWS) {
-        k = at_most(k, n - TD_TILE_ROWS);
-        for (int r = 0; r < TD_TILE_ROWS; r++)
-            b->at[r] = at + (k + r) * apart;
-        run_tile(j, packed, b, TD_TILE_ROWS, 0, k);
+        b->moves[k] = taps[k] == b->outside ? 0 : j->g->stride[2] * j->g->c;
+    for (int64_t k = 0, count; k < n; k += count) {
+        count = at_most(parts_of(n - k, TD_TILE_ROWS) * TD_TILE_ROWS, TD_DEPTHWISE_ROWS);
+        k = at_most(k, n - count);
+        place_results(b->at + j->slots, count, at + k * apart, apart);
+        run_tile(j, packed, b, (int)count, true, k);
     }
 }
 
@@ -585,9 +616,6 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
     for (int64_t row = begin, n; row < end; row += n, advance_by(g, &j->all, &p, n)) {
         n = count_long(j, &p, end - row);
         if (n) {
-            if (slots)
-                run_tile(j, &packed, &b, slots, b.step, 0);
-            slots = 0;
             run_inner(j, &packed, &b, &p, n);
             continue;
         }
@@ -597,17 +625,19 @@ static void run_places(void *ctx, int64_t begin, int64_t end, int worker) {
             move_taps(&b, g->stride[2] * g->c, slots);
         else
             find_taps(j, &b, &p, slots);
-        if (++slots == TD_TILE_ROWS || row + 1 == end) {
-            run_tile(j, &packed, &b, slots, b.step, 0);
+        if (++slots == j->slots) {
+            run_tile(j, &packed, &b, slots, false, 0);
             slots = 0;
         }
     }
+    if (slots)
+        run_tile(j, &packed, &b, slots, false, 0);
 }
 
 static td_status run_depthwise(conv_job *j, int threads) {
     int64_t depth = td_conv_places(j->g->kernel);
     j->times = j->g->o / j->g->c;
-    j->slots = TD_TILE_ROWS;
+    j->slots = takes_fours(j->plan->packed->data) ? TD_DEPTHWISE_ROWS : TD_TILE_ROWS;
     j->room = bench_bytes(j, depth);
     j->scratch = td_malloc((size_t)(threads * j->room));
     if (!j->scratch)

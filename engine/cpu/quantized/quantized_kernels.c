@@ -87,6 +87,7 @@ static inline int32_t load_four(const uint8_t *x) {
             _Pragma("GCC unroll 8") for (int p = 0; p < (PANELS); p++) sums[r][p] =                \
                 _mm512_setzero_si512();                                                            \
         for (int64_t i = 0; i < t->count; i++) {                                                   \
+            __asm__ volatile("" ::: "memory"); /* or the tile's numbers take registers */          \
             const td_byte_part *part = t->which + i;                                               \
             const int8_t *w = t->weights + part->part * t->each * PANEL_GROUP;                     \
             const uint8_t *x[ROWS];                                                                \
@@ -124,15 +125,81 @@ static void tile_by_fours(const td_byte_tile *t) {
     { vnni_##ROWS##_1, vnni_##ROWS##_2, vnni_##ROWS##_3, vnni_##ROWS##_4 }
     static const td_byte_tile_fn fns[TD_TILE_ROWS][TD_TILE_PANELS] = {
         VNNI_ROW(1), VNNI_ROW(2), VNNI_ROW(3), VNNI_ROW(4), VNNI_ROW(5), VNNI_ROW(6)};
-    fns[t->rows - 1][t->panels - 1](t);
+    if (t->rows <= TD_TILE_ROWS) {
+        fns[t->rows - 1][t->panels - 1](t);
+        return;
+    }
+    td_byte_tile part = *t; /* of one panel */
+    for (int row = 0; row < t->rows; row += part.rows) {
+        part.taps = t->taps + row * t->apart;
+        part.sums = t->sums + (int64_t)row * t->panels * COLUMNS;
+        part.rows = t->rows - row < TD_TILE_ROWS ? t->rows - row : TD_TILE_ROWS;
+        fns[part.rows - 1][t->panels - 1](&part);
+    }
 }
 #define TILE_BY_FOURS tile_by_fours
+
+/* The columns of a panel of lanes from the sums of its places, of which `each` make a column. */
+static inline __attribute__((always_inline)) __m512i lane_columns(const __m512i *sums,
+                                                                  const int each) {
+    const __m512i places = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i even =
+        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 2, 6, 10, 14, 18, 22, 26, 30);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    if (each == 1)
+        return _mm512_permutexvar_epi32(places, sums[0]);
+    return _mm512_add_epi32(_mm512_permutex2var_epi32(sums[0], even, sums[1]),
+                            _mm512_permutex2var_epi32(sums[0], odd, sums[1]));
+}
+
+/* ROWS rows from `row` on with a panel of lanes, whose parts have EACH groups of weights: 16 bytes
+ * of a row meet all of them. */
+#define DEFINE_LANES(ROWS, EACH)                                                                   \
+    __attribute__((target("avx512vnni"))) static void vnni_lanes_##ROWS##_##EACH(                  \
+        const td_byte_tile *t, int row) {                                                          \
+        __m512i sums[ROWS][2];                                                                     \
+        _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) sums[r][0] = sums[r][1] =         \
+            _mm512_setzero_si512();                                                                \
+        for (int64_t i = 0; i < t->count; i++) {                                                   \
+            const td_byte_part *part = t->which + i;                                               \
+            const int8_t *w = t->weights + part->part * (EACH)*PANEL_GROUP;                        \
+            const __m512i b0 = _mm512_load_si512(w);                                               \
+            const __m512i b1 = _mm512_load_si512(w + ((EACH)-1) * PANEL_GROUP);                    \
+            _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++) {                             \
+                const uint8_t *x = td_byte_tile_part(t, row + r, part);                            \
+                __m512i a = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)x));              \
+                sums[r][0] = _mm512_dpbusd_epi32(sums[r][0], a, b0);                               \
+                if ((EACH) == 2)                                                                   \
+                    sums[r][1] = _mm512_dpbusd_epi32(sums[r][1], a, b1);                           \
+            }                                                                                      \
+        }                                                                                          \
+        _Pragma("GCC unroll 8") for (int r = 0; r < (ROWS); r++)                                   \
+            _mm512_storeu_si512(t->sums + (row + r) * COLUMNS, lane_columns(sums[r], EACH));       \
+    }
+DEFINE_LANES(1, 1)
+DEFINE_LANES(4, 1)
+DEFINE_LANES(8, 1)
+DEFINE_LANES(1, 2)
+DEFINE_LANES(4, 2)
+DEFINE_LANES(8, 2)
+
+static void lanes_by_fours(const td_byte_tile *t) {
+    int row = 0;
+    for (; row + 8 <= t->rows; row += 8)
+        (t->each == 1 ? vnni_lanes_8_1 : vnni_lanes_8_2)(t, row);
+    for (; row + 4 <= t->rows; row += 4)
+        (t->each == 1 ? vnni_lanes_4_1 : vnni_lanes_4_2)(t, row);
+    for (; row < t->rows; row++)
+        (t->each == 1 ? vnni_lanes_1_1 : vnni_lanes_1_2)(t, row);
+}
+#define LANES_BY_FOURS lanes_by_fours
 
 static const td_amx_kernels amx = {td_cpu_has_amx_bytes, amx_configure, amx_tile, amx_release};
 #define BY_AMX &amx
 #else
-#define TILE_BY_FOURS NULL
-#define BY_AMX        NULL
+#define TILE_BY_FOURS  NULL
+#define LANES_BY_FOURS NULL
+#define BY_AMX         NULL
 #endif
 
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
@@ -206,7 +273,111 @@ static void tile(const td_byte_tile *t) {
     }
 }
 enum { ORDERED = 1 };
+
+/* A sum of four products at each of eight places, safe or not. */
+static inline __attribute__((always_inline)) __m256i add_fours(__m256i sums, __m256i a, __m256i b,
+                                                               const bool safe) {
+    if (safe)
+        return _mm256_add_epi32(
+            sums, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)));
+    __m256i a_even = _mm256_andnot_si256(_mm256_set1_epi16((short)0xff00), a);
+    __m256i b_even = _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8);
+    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(a_even, b_even));
+    return _mm256_add_epi32(sums,
+                            _mm256_madd_epi16(_mm256_srli_epi16(a, 8), _mm256_srai_epi16(b, 8)));
+}
+
+/* The sums of a group of weights at its 16 places as those of columns of which each is `each`
+ * places of a row; they are 4 * each apart. */
+static inline __attribute__((always_inline)) void store_lanes(int32_t *to, __m256i low,
+                                                              __m256i high, const int each) {
+    __m256i a = _mm256_permute2x128_si256(low, high, 0x20);
+    __m256i b = _mm256_permute2x128_si256(low, high, 0x31);
+    __m256i pairs = _mm256_unpacklo_epi32(a, b), others = _mm256_unpackhi_epi32(a, b);
+    /* pairs: the first two places of rows 0 and 1, then of 2 and 3; others: their last two */
+    __m256i first = _mm256_permute4x64_epi64(pairs, 0xd8);
+    __m256i last = _mm256_permute4x64_epi64(others, 0xd8);
+    if (each == 1) {
+        _mm256_storeu_si256((void *)to, first);
+        _mm256_storeu_si256((void *)(to + COLUMNS / 2), last);
+    } else {
+        _mm_storeu_si128((void *)to, _mm_add_epi32(_mm256_castsi256_si128(first),
+                                                   _mm256_extracti128_si256(first, 1)));
+        _mm_storeu_si128(
+            (void *)(to + COLUMNS / 2),
+            _mm_add_epi32(_mm256_castsi256_si128(last), _mm256_extracti128_si256(last, 1)));
+    }
+}
+
+/* `rows` rows from `row` on with a panel of lanes, and group `v` of each part. */
+static inline __attribute__((always_inline)) void
+lane_rows(const td_byte_tile *t, int row, const int rows, const int each, int v, const bool safe) {
+    enum { MOST = 4 };
+    __m256i low[MOST], high[MOST];
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) low[r] = high[r] =
+        _mm256_setzero_si256();
+    for (int64_t i = 0; i < t->count; i++) {
+        const td_byte_part *part = t->which + i;
+        const int8_t *w = t->weights + (part->part * each + v) * PANEL_GROUP;
+        const __m256i b0 = _mm256_load_si256((const void *)w);
+        const __m256i b1 = _mm256_load_si256((const void *)(w + PANEL_GROUP / 2));
+        _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
+            const uint8_t *x = td_byte_tile_part(t, row + r, part);
+            __m256i a = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)x));
+            low[r] = add_fours(low[r], a, b0, safe);
+            high[r] = add_fours(high[r], a, b1, safe);
+        }
+    }
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++)
+        store_lanes(t->sums + (row + r) * COLUMNS + v * FOUR, low[r], high[r], each);
+}
+
+static inline __attribute__((always_inline)) void lane_tile(const td_byte_tile *t, const int each,
+                                                            const bool safe) {
+    for (int v = 0; v < each; v++) {
+        int row = 0;
+        for (; row + 4 <= t->rows; row += 4)
+            lane_rows(t, row, 4, each, v, safe);
+        for (; row < t->rows; row++)
+            lane_rows(t, row, 1, each, v, safe);
+    }
+}
+
+static void lanes(const td_byte_tile *t) {
+    const bool safe = *t->safe == t->groups;
+    if (t->each == 1 && safe)
+        lane_tile(t, 1, true);
+    else if (t->each == 1)
+        lane_tile(t, 1, false);
+    else if (safe)
+        lane_tile(t, 2, true);
+    else
+        lane_tile(t, 2, false);
+}
 #else
+/* The sum of four products. */
+static inline int32_t sum_fours(const uint8_t *x, const int8_t *w) {
+    return x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
+}
+
+static void lanes(const td_byte_tile *t) {
+    const int64_t each = t->each;
+    memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * COLUMNS));
+    for (int64_t i = 0; i < t->count * each; i++) {
+        const td_byte_part *part = &t->which[i / each];
+        const int64_t v = i % each;
+        const int8_t *w = t->weights + (part->part * each + v) * PANEL_GROUP;
+        for (int r = 0; r < t->rows; r++) {
+            const uint8_t *x = td_byte_tile_part(t, r, part);
+            for (int64_t four = 0; four < FOUR; four++) {
+                int32_t *to = t->sums + r * COLUMNS + (four / each * each + v) * FOUR;
+                for (int l = 0; l < FOUR; l++)
+                    to[l] += sum_fours(x + four * FOUR, w + (l * FOUR + four) * FOUR);
+            }
+        }
+    }
+}
+
 static void tile(const td_byte_tile *t) {
     const int64_t width = (int64_t)t->panels * COLUMNS;
     memset(t->sums, 0, sizeof *t->sums * (size_t)(t->rows * width));
@@ -218,8 +389,7 @@ static void tile(const td_byte_tile *t) {
             const uint8_t *x = td_byte_tile_part(t, r, part) + k * FOUR;
             int32_t *sums = t->sums + r * width + p * COLUMNS;
             for (int c = 0; c < COLUMNS; c++)
-                sums[c] += x[0] * w[c * FOUR] + x[1] * w[c * FOUR + 1] + x[2] * w[c * FOUR + 2] +
-                           x[3] * w[c * FOUR + 3];
+                sums[c] += sum_fours(x, w + c * FOUR);
         }
     }
 }
@@ -290,48 +460,118 @@ static inline void add_residual(const td_rescale_tile *t, int row, float *restri
 DEFINE_RESCALE(rescale_i8, int8_t)
 
 #if defined(TD_ISA_avx512)
-/* A panel of a tile in registers: what its columns have in common is read once. */
-static inline __attribute__((always_inline)) void
-rescale_panel(const td_rescale_tile *tile, int64_t from, const __mmask16 some) {
-    const td_rescale_tile copy = *tile, *const t = &copy; /* which no store of bytes changes */
-    const __m512i offsets = _mm512_maskz_loadu_epi32(some, t->offsets + from);
-    const __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
-    const __m512 factors = _mm512_maskz_loadu_ps(some, t->factors + from);
-    const __m512 addends = _mm512_maskz_loadu_ps(some, t->addends + from);
-    const __m512i zero = _mm512_set1_epi32(t->out_zero_point);
-    const __m512 low = _mm512_set1_ps((float)(t->low - t->out_zero_point));
+/* What 16 columns have in common. */
+typedef struct column_numbers {
+    __m512i offsets;
+    __m512 factors, addends;
+} column_numbers;
+
+static inline __attribute__((always_inline)) column_numbers
+load_numbers(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
+    return (column_numbers){_mm512_maskz_loadu_epi32(some, t->offsets + from),
+                            _mm512_maskz_loadu_ps(some, t->factors + from),
+                            _mm512_maskz_loadu_ps(some, t->addends + from)};
+}
+
+/* 16 columns of a row, from `from` on, rounded, at most what is above the zero point; what is too
+ * small, and NaN, is far below. */
+static inline __attribute__((always_inline)) __m512i round_sums(const td_rescale_tile *t,
+                                                                const column_numbers *c, int row,
+                                                                int64_t from,
+                                                                const __mmask16 some) {
     const __m512 high = _mm512_set1_ps((float)(t->high - t->out_zero_point));
-    for (int r = 0; r < t->rows; r++) {
-        __m512i sums = _mm512_maskz_loadu_epi32(some, t->sums + r * t->width + from);
-        sums = _mm512_sub_epi32(sums, offsets);
-        if (t->row_sums)
-            sums = _mm512_sub_epi32(sums,
-                                    _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[r])));
-        __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), addends), factors);
-        if (t->residual) {
-            __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + t->at[r] + from);
-            __m512i whole = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes),
-                                             _mm512_set1_epi32(t->residual_zero_point));
-            v = _mm512_add_ps(
-                v, _mm512_mul_ps(_mm512_cvtepi32_ps(whole), _mm512_set1_ps(t->residual_factor)));
-        }
-        v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* max gives low for NaN */
-        __m512i whole = _mm512_add_epi32(_mm512_cvtps_epi32(v), zero);
-        __m128i narrow = _mm512_cvtepi32_epi8(whole);
-        char *out = t->out + t->at[r] + from;
+    __m512i sums = _mm512_maskz_loadu_epi32(some, t->sums + row * t->width + from);
+    sums = _mm512_sub_epi32(sums, c->offsets);
+    if (t->row_sums) {
+        __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
+        sums =
+            _mm512_sub_epi32(sums, _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[row])));
+    }
+    __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), c->addends), c->factors);
+    if (t->residual) {
+        __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + t->at[row] + from);
+        __m512i whole = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes),
+                                         _mm512_set1_epi32(t->residual_zero_point));
+        v = _mm512_add_ps(
+            v, _mm512_mul_ps(_mm512_cvtepi32_ps(whole), _mm512_set1_ps(t->residual_factor)));
+    }
+    return _mm512_cvtps_epi32(_mm512_min_ps(high, v)); /* min gives v where that is NaN */
+}
+
+/* A panel of rows from `row` on, one by one. */
+static inline __attribute__((always_inline)) void
+rescale_panel(const td_rescale_tile *t, int row, int64_t from, const __mmask16 some) {
+    const column_numbers c = load_numbers(t, from, some);
+    const __m512i zero = _mm512_set1_epi32(t->out_zero_point), low = _mm512_set1_epi32(t->low);
+    for (; row < t->rows; row++) {
+        __m512i v = round_sums(t, &c, row, from, some);
+        v = _mm512_max_epi32(_mm512_add_epi32(v, zero), low);
+        char *out = t->out + t->at[row] + from;
         if (some == 0xffff) /* masked stores of bytes take many steps on some processors */
-            _mm_storeu_si128((void *)out, narrow);
+            _mm_storeu_si128((void *)out, _mm512_cvtepi32_epi8(v));
         else
-            _mm_mask_storeu_epi8(out, some, narrow);
+            _mm_mask_storeu_epi8(out, some, _mm512_cvtepi32_epi8(v));
     }
 }
 
-static void rescale_u8(const td_rescale_tile *t) {
+/* Four times 16 columns as bytes, one after the other. */
+static inline __attribute__((always_inline)) __m512i narrow_four(const td_rescale_tile *t,
+                                                                 const __m512i *v) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i zero = _mm512_set1_epi16((short)t->out_zero_point);
+    __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
+    __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
+    __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(a, b), _mm512_set1_epi8((char)t->low));
+    return _mm512_permutexvar_epi32(order, bytes);
+}
+
+/* Rows of 4, 2 or 1 panels, of which four are narrowed at once: those of one row, or of neighbours.
+ */
+static inline __attribute__((always_inline)) void rescale_panels(const td_rescale_tile *t,
+                                                                 int64_t from, const int panels) {
+    const int high = TD_TILE_PANELS / panels;
+    column_numbers c[TD_TILE_PANELS];
+    int row = 0;
+    _Pragma("GCC unroll 4") for (int p = 0; p < panels; p++) c[p] =
+        load_numbers(t, from + (int64_t)p * COLUMNS, 0xffff);
+    for (; row + high <= t->rows; row += high) {
+        __m512i v[TD_TILE_PANELS];
+        _Pragma("GCC unroll 4") for (int k = 0; k < TD_TILE_PANELS; k++) v[k] = round_sums(
+            t, &c[k % panels], row + k / panels, from + (int64_t)(k % panels) * COLUMNS, 0xffff);
+        const __m512i bytes = narrow_four(t, v);
+        char *out = t->out + from;
+        if (panels == 4) {
+            _mm512_storeu_si512(out + t->at[row], bytes);
+        } else if (panels == 2) {
+            _mm256_storeu_si256((void *)(out + t->at[row]), _mm512_castsi512_si256(bytes));
+            _mm256_storeu_si256((void *)(out + t->at[row + 1]),
+                                _mm512_extracti64x4_epi64(bytes, 1));
+        } else {
+            _mm_storeu_si128((void *)(out + t->at[row]), _mm512_castsi512_si128(bytes));
+            _mm_storeu_si128((void *)(out + t->at[row + 1]), _mm512_extracti32x4_epi32(bytes, 1));
+            _mm_storeu_si128((void *)(out + t->at[row + 2]), _mm512_extracti32x4_epi32(bytes, 2));
+            _mm_storeu_si128((void *)(out + t->at[row + 3]), _mm512_extracti32x4_epi32(bytes, 3));
+        }
+    }
+    for (int p = 0; row < t->rows && p < panels; p++)
+        rescale_panel(t, row, from + (int64_t)p * COLUMNS, 0xffff);
+}
+
+static void rescale_u8(const td_rescale_tile *tile) {
+    const td_rescale_tile copy = *tile, *const t = &copy; /* which no store of bytes changes */
     int64_t from = 0;
-    for (; from + COLUMNS <= t->n; from += COLUMNS)
-        rescale_panel(t, from, (__mmask16)0xffff);
+    for (; from + 4 * COLUMNS <= t->n; from += 4 * COLUMNS)
+        rescale_panels(t, from, 4);
+    if (from + 2 * COLUMNS <= t->n) {
+        rescale_panels(t, from, 2);
+        from += 2 * COLUMNS;
+    }
+    if (from + COLUMNS <= t->n) {
+        rescale_panels(t, from, 1);
+        from += COLUMNS;
+    }
     if (from < t->n)
-        rescale_panel(t, from, (__mmask16)((1u << (t->n - from)) - 1));
+        rescale_panel(t, 0, from, (__mmask16)((1u << (t->n - from)) - 1));
 }
 #else
 DEFINE_RESCALE(rescale_u8, uint8_t)
@@ -411,6 +651,84 @@ static inline __attribute__((always_inline)) void depthwise_panels(const td_dept
                                 low[r], _mm512_add_epi32(back, _mm512_set1_epi32(8)), high[r]));
     }
 }
+
+#define VNNI __attribute__((target("avx512vnni,avx512vl,avx512bw")))
+
+enum { FOURS_ROWS = 4 };
+
+/* The products of a group of four taps, or of the two that are left at the end, in all rows. */
+VNNI static inline __attribute__((always_inline)) void
+add_taps(const td_depthwise_tile *t, const bool shared, int64_t tap, const int count, int row,
+         const int rows, int64_t at, const __m256i *weights, __m256i (*sums)[FOUR]) {
+    const uint8_t *taps[FOUR];
+    int64_t steps[FOUR];
+    _Pragma("GCC unroll 4") for (int p = 0; p < count; p++) {
+        taps[p] = tap_of(t, shared, tap + p, row, at);
+        steps[p] = shared ? t->steps[tap + p] : 0;
+    }
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
+        __m256i x[FOUR];
+        _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) {
+            x[p] = _mm256_setzero_si256();
+            if (p < count)
+                x[p] = _mm256_loadu_si256(
+                    (const void *)(shared ? taps[p] + r * steps[p]
+                                          : tap_of(t, false, tap + p, row + r, at)));
+        }
+        __m256i low = _mm256_unpacklo_epi8(x[0], x[1]), high = _mm256_unpackhi_epi8(x[0], x[1]);
+        __m256i low2 = _mm256_unpacklo_epi8(x[2], x[3]), high2 = _mm256_unpackhi_epi8(x[2], x[3]);
+        const __m256i fours[] = {_mm256_unpacklo_epi16(low, low2), _mm256_unpackhi_epi16(low, low2),
+                                 _mm256_unpacklo_epi16(high, high2),
+                                 _mm256_unpackhi_epi16(high, high2)};
+        _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) sums[r][p] =
+            _mm256_dpbusd_epi32(sums[r][p], fours[p], weights[p]);
+    }
+}
+
+/* `rows` rows of two panels in fours: bytes that four taps meet are put side by side, which leaves
+ * four columns of both panels in a half of a register each. */
+VNNI static inline __attribute__((always_inline)) void depthwise_fours(const td_depthwise_tile *t,
+                                                                       const bool shared, int row,
+                                                                       const int rows, int64_t at) {
+    const int64_t groups = (t->pairs + 1) / 2;
+    const int8_t *w = t->fours + (t->from + at) * groups * FOUR, *v = w + groups * PANEL_GROUP;
+    __m256i sums[FOURS_ROWS][FOUR];
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++)
+        _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) sums[r][p] = _mm256_setzero_si256();
+    for (int64_t k = 0; k < groups; k++, w += PANEL_GROUP, v += PANEL_GROUP) {
+        __m256i weights[FOUR];
+        _Pragma("GCC unroll 4") for (int p = 0; p < FOUR; p++) weights[p] = _mm256_inserti128_si256(
+            _mm256_castsi128_si256(_mm_load_si128((const void *)(w + p * COLUMNS))),
+            _mm_load_si128((const void *)(v + p * COLUMNS)), 1);
+        if (2 * k + 1 < t->pairs)
+            add_taps(t, shared, FOUR * k, FOUR, row, rows, at, weights, sums);
+        else
+            add_taps(t, shared, FOUR * k, 2, row, rows, at, weights, sums);
+    }
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
+        int32_t *to = t->sums + (row + r) * t->width + at;
+        __m512i a = _mm512_inserti64x4(_mm512_castsi256_si512(sums[r][0]), sums[r][1], 1);
+        __m512i b = _mm512_inserti64x4(_mm512_castsi256_si512(sums[r][2]), sums[r][3], 1);
+        _mm512_storeu_si512(to, _mm512_shuffle_i64x2(a, b, 0x88));
+        _mm512_storeu_si512(to + COLUMNS, _mm512_shuffle_i64x2(a, b, 0xdd));
+    }
+}
+
+VNNI static void depthwise_fours_shared(const td_depthwise_tile *t, int64_t at) {
+    int row = 0;
+    for (; row + FOURS_ROWS <= t->rows; row += FOURS_ROWS)
+        depthwise_fours(t, true, row, FOURS_ROWS, at);
+    for (; row < t->rows; row++)
+        depthwise_fours(t, true, row, 1, at);
+}
+
+VNNI static void depthwise_fours_apart(const td_depthwise_tile *t, int64_t at) {
+    int row = 0;
+    for (; row + FOURS_ROWS <= t->rows; row += FOURS_ROWS)
+        depthwise_fours(t, false, row, FOURS_ROWS, at);
+    for (; row < t->rows; row++)
+        depthwise_fours(t, false, row, 1, at);
+}
 #elif defined(TD_ISA_avx2)
 static inline __m256i load_pairs(const uint8_t *a, const uint8_t *b) {
     __m256i x = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)a));
@@ -480,10 +798,11 @@ static inline __attribute__((always_inline)) int64_t depthwise_rows(const td_dep
     return n;
 }
 
+/* Channels from `at` on, of as many rows as a loop has at most. */
 static inline __attribute__((always_inline)) void depthwise_tile(const td_depthwise_tile *t,
-                                                                 const bool shared) {
-    const int16_t *w = t->weights + t->from * t->pairs * 2;
-    for (int64_t at = 0, n = 0; at < t->n; at += n, w += n * t->pairs * 2)
+                                                                 const bool shared, int64_t at) {
+    const int16_t *w = t->weights + (t->from + at) * t->pairs * 2;
+    for (int64_t n = 0; at < t->n; at += n, w += n * t->pairs * 2)
         if (t->rows == TD_TILE_ROWS)
             n = depthwise_rows(t, shared, 0, TD_TILE_ROWS, at, w);
         else
@@ -491,11 +810,31 @@ static inline __attribute__((always_inline)) void depthwise_tile(const td_depthw
                 n = depthwise_rows(t, shared, row, 1, at, w);
 }
 
-static void depthwise(const td_depthwise_tile *t) {
+static void depthwise_some(const td_depthwise_tile *t, int64_t at) {
     if (t->apart == 0)
-        depthwise_tile(t, true);
+        depthwise_tile(t, true, at);
     else
-        depthwise_tile(t, false);
+        depthwise_tile(t, false, at);
+}
+
+static void depthwise(const td_depthwise_tile *t) {
+    int64_t at = 0;
+#if defined(TD_ISA_avx512)
+    for (; t->fours && at + 2 * COLUMNS <= t->n; at += 2 * COLUMNS)
+        (t->apart == 0 ? depthwise_fours_shared : depthwise_fours_apart)(t, at);
+#endif
+    if (t->rows <= TD_TILE_ROWS) {
+        depthwise_some(t, at);
+        return;
+    }
+    td_depthwise_tile part = *t;
+    for (int row = 0; row < t->rows && at < t->n; row += part.rows) {
+        part.taps = t->taps + row * t->apart;
+        part.first = t->first + row;
+        part.sums = t->sums + row * t->width;
+        part.rows = t->rows - row < TD_TILE_ROWS ? t->rows - row : TD_TILE_ROWS;
+        depthwise_some(&part, at);
+    }
 }
 
 /* ---- element by element ---- */
@@ -530,6 +869,8 @@ const td_quantized_kernels TD_ISA_SYMBOL(td_quantized_kernels) = {
     .quantize = {[TD_U8] = quantize_u8, [TD_I8] = quantize_i8, [TD_I32] = quantize_i32},
     .tile = tile,
     .tile_vnni = TILE_BY_FOURS,
+    .lanes = lanes,
+    .lanes_vnni = LANES_BY_FOURS,
     .amx = BY_AMX,
     .ordered = ORDERED,
     .rescale = {[TD_F32] = rescale_f32, [TD_U8] = rescale_u8, [TD_I8] = rescale_i8},

@@ -31,7 +31,8 @@ typedef struct td_byte_tile {
     const uint8_t *const *taps;
     const td_byte_part *which;
     int64_t apart, count, from, each;
-    int rows, panels; /* at most TD_TILE_ROWS, TD_AMX_TILE_ROWS where AMX's; TD_TILE_PANELS */
+    int rows, panels; /* at most TD_TILE_ROWS, or TD_PANEL_TILE_ROWS of one panel, or
+                         TD_AMX_TILE_ROWS where AMX's; TD_TILE_PANELS */
     const int8_t *weights;
     const uint16_t *order;
     const int32_t *safe;
@@ -49,13 +50,15 @@ typedef void (*td_byte_tile_fn)(const td_byte_tile *tile);
  * of bytes taps[2k][from + c], taps[2k + 1][from + c] times their weights, which are those of a
  * depthwise pack (ops/plan/quantized_pack.h). Each row has its taps, `apart` pointers behind those
  * of the row before; or all have the same, apart is 0, and row r meets what lies
- * (first + r) * steps[k] bytes behind them. */
+ * (first + r) * steps[k] bytes behind them. `fours`: the weights in bytes, for sets with
+ * AVX512_VNNI; NULL: none. */
 typedef struct td_depthwise_tile {
     const uint8_t *const *taps;
     const int64_t *steps;
     int64_t apart, first, pairs, from, n, width;
-    int rows; /* at most a tile's */
+    int rows; /* at most TD_DEPTHWISE_ROWS */
     const int16_t *weights;
+    const int8_t *fours;
     int32_t *sums;
 } td_depthwise_tile;
 typedef void (*td_depthwise_fn)(const td_depthwise_tile *tile);
@@ -92,7 +95,7 @@ typedef struct td_rescale_tile {
 } td_rescale_tile;
 typedef void (*td_rescale_fn)(const td_rescale_tile *tile);
 
-enum { TD_TILE_ROWS = 6, TD_TILE_PANELS = 4 };
+enum { TD_TILE_ROWS = 6, TD_TILE_PANELS = 4, TD_PANEL_TILE_ROWS = 24, TD_DEPTHWISE_ROWS = 24 };
 enum { TD_AMX_TILE_ROWS = 32, TD_AMX_GROUPS = 16 };
 
 /* Byte tiles by AMX, of packs whose groups lie in order. A thread configures its tiles for so many
@@ -109,9 +112,10 @@ typedef struct td_amx_kernels {
 typedef struct td_quantized_kernels {
     td_quantize_fn quantize[TD_DTYPE_COUNT]; /* by the dtype of out; NULL: not for this one */
     td_byte_tile_fn tile;
-    td_byte_tile_fn tile_vnni; /* NULL: not in this set; takes AVX512_VNNI */
-    const td_amx_kernels *amx; /* NULL: not in this set */
-    bool ordered;              /* `tile` reads groups in the panels' order, safe ones first */
+    td_byte_tile_fn tile_vnni;         /* NULL: not in this set; takes AVX512_VNNI */
+    td_byte_tile_fn lanes, lanes_vnni; /* of packs of lanes: one panel, `each` being 1 or 2 */
+    const td_amx_kernels *amx;         /* NULL: not in this set */
+    bool ordered; /* `tile` reads groups in the panels' order, safe ones first */
     td_rescale_fn rescale[TD_DTYPE_COUNT]; /* to float32, uint8, int8 */
     int32_t (*sum_bytes)(const uint8_t *x, int64_t n);
     td_depthwise_fn depthwise;

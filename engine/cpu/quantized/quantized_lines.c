@@ -53,7 +53,7 @@ static td_status make_packs(const td_tensor *lines, td_tensor **packs) {
     const int64_t sizes[2] = {l.groups,
                               td_qpack_bytes((td_qpack_shape){l.columns, l.depth, false})};
     td_quantized_pack_plan plan = {
-        .rows = l.groups * l.columns, .depth = l.depth, .packs = l.groups};
+        .rows = l.groups * l.columns, .depth = l.depth, .packs = l.groups, .joined = 1};
     td_status status = unpack_lines(lines, &plan.weight, &plan.scales, &plan.zero_points);
     if (status == TD_OK)
         status = td_tensor_empty(TD_U8, TD_DEVICE_CPU, l.groups > 1 ? 2 : 1,
@@ -74,26 +74,20 @@ td_status td_cpu_quantized_pack(const td_quantized_pack_plan *plan) {
     return plan->out->ndim == 3 ? write_lines(plan) : td_byte_packs_make(plan);
 }
 
-td_status td_cpu_quantized_linear(const td_quantized_linear_plan *plan) {
-    td_quantized_linear_plan packed = *plan;
-    if (!td_qpack_is_lines(plan->packed))
-        return td_byte_packs_linear(plan);
-    packed.packed = NULL;
-    td_status status = make_packs(plan->packed, &packed.packed);
-    if (status == TD_OK)
-        status = td_byte_packs_linear(&packed);
-    td_release(packed.packed);
-    return status;
-}
-
-td_status td_cpu_quantized_conv(const td_quantized_conv_plan *plan) {
-    td_quantized_conv_plan packed = *plan;
-    if (!td_qpack_is_lines(plan->packed))
-        return td_byte_packs_conv(plan);
-    packed.packed = NULL;
-    td_status status = make_packs(plan->packed, &packed.packed);
-    if (status == TD_OK)
-        status = td_byte_packs_conv(&packed);
-    td_release(packed.packed);
-    return status;
-}
+/* The work function of a plan whose weights may be lines, by the one for packs. */
+#define DEFINE_BY_PACKS(NAME, RUN)                                                                 \
+    td_status td_cpu_##NAME(const td_##NAME##_plan *plan) {                                        \
+        td_##NAME##_plan packed = *plan;                                                           \
+        td_tensor *made = NULL;                                                                    \
+        td_status status = TD_OK;                                                                  \
+        if (td_qpack_is_lines(plan->packed)) {                                                     \
+            status = make_packs(plan->packed, &made);                                              \
+            packed.packed = made;                                                                  \
+        }                                                                                          \
+        if (status == TD_OK)                                                                       \
+            status = RUN(&packed);                                                                 \
+        td_release(made);                                                                          \
+        return status;                                                                             \
+    }
+DEFINE_BY_PACKS(quantized_linear, td_byte_packs_linear)
+DEFINE_BY_PACKS(quantized_conv, td_byte_packs_conv)

@@ -52,15 +52,18 @@ static bool is_for_amx(const td_qpack *head, int64_t rows, int64_t parts) {
 static void choose_tile(td_byte_product *product, const td_qpack *head, int64_t rows,
                         int64_t parts) {
     const td_quantized_kernels *k = td_cpu->quantized;
-    product->tile_rows = TD_TILE_ROWS;
-    if (head->saturates) {
+    const bool vnni = k->tile_vnni && td_cpu_has_vnni();
+    product->tile_rows = head->panels == 1 ? TD_PANEL_TILE_ROWS : TD_TILE_ROWS;
+    if (head->joined > 1) {
+        product->tile = vnni ? k->lanes_vnni : k->lanes;
+    } else if (head->saturates) {
         product->tile = multiply_saturating;
     } else if (is_for_amx(head, rows, parts)) {
         product->amx = k->amx;
         product->tile = k->amx->tile;
         product->tile_rows = TD_AMX_TILE_ROWS;
     } else {
-        product->tile = k->tile_vnni && td_cpu_has_vnni() ? k->tile_vnni : k->tile;
+        product->tile = vnni ? k->tile_vnni : k->tile;
     }
 }
 
@@ -145,49 +148,75 @@ static int32_t sum_row(const td_byte_tile *t, int row, int64_t part) {
     return (int32_t)sum;
 }
 
-/* A tile of so many rows from `row` on, and panels from `panel` on. */
-static void multiply_tile(const td_byte_product *product, const td_qpack_parts *packed,
-                          const td_byte_rows *rows, int64_t row, int count, int64_t first,
-                          int64_t panel, int panels) {
-    const td_qpack *head = packed->head;
+/* A tile's rows from `row` on and columns from `column` on, and their sums. */
+typedef struct tile_sums {
+    int64_t row, column;
+    int rows, panels;
     int32_t sums[TD_AMX_TILE_ROWS * TD_TILE_PANELS * TD_QPACK_COLUMNS], row_sums[TD_AMX_TILE_ROWS];
-    int64_t groups = head->groups, column = panel * TD_QPACK_COLUMNS;
-    int64_t width = (int64_t)panels * TD_QPACK_COLUMNS;
-    td_byte_tile t = {.taps = rows->taps + row * rows->apart,
+} tile_sums;
+
+static void multiply_tile(const td_byte_product *product, const td_qpack_parts *packed,
+                          const td_byte_rows *rows, tile_sums *to) {
+    const td_qpack *head = packed->head;
+    const int64_t groups = head->groups, panel = to->column / TD_QPACK_COLUMNS;
+    td_byte_tile t = {.taps = rows->taps + to->row * rows->apart,
                       .which = rows->which,
                       .apart = rows->apart,
                       .count = rows->count_parts,
                       .from = rows->from,
                       .each = groups / rows->parts,
-                      .rows = count,
-                      .panels = panels,
+                      .rows = to->rows,
+                      .panels = to->panels,
                       .weights =
                           packed->weights + panel * groups * TD_QPACK_COLUMNS * TD_QPACK_FOUR,
                       .order = packed->order + panel * groups,
                       .safe = packed->safe + panel,
                       .groups = groups,
-                      .sums = sums};
+                      .sums = to->sums};
     product->tile(&t);
     for (int r = 0; r < t.rows && !head->centred; r++)
-        row_sums[r] = sum_row(&t, r, head->depth / rows->parts);
-    td_byte_sums_deliver(product, packed, rows, first, row, t.rows, column,
-                         at_most(head->columns - column, width), sums, width,
-                         head->centred ? NULL : row_sums);
+        to->row_sums[r] = sum_row(&t, r, head->depth / rows->parts);
 }
 
-/* Tiles one below the other come one after the other: their weights stay in the cache. */
+static void deliver_tile(const td_byte_product *product, const td_qpack_parts *packed,
+                         const td_byte_rows *rows, int64_t first, const tile_sums *t) {
+    const int64_t width = (int64_t)t->panels * TD_QPACK_COLUMNS;
+    td_byte_sums_deliver(product, packed, rows, first, t->row, t->rows, t->column,
+                         at_most(packed->head->columns - t->column, width), t->sums, width,
+                         packed->head->centred ? NULL : t->row_sums);
+}
+
+/* How many rows the next tile has, of so many that are left: they are as equal as can be, since one
+ * of few rows waits for its weights. AMX's are whole, and take its configuration. */
+static int next_height(const td_byte_product *product, int64_t left) {
+    if (product->amx)
+        return (int)at_most(left, product->tile_rows);
+    return (int)parts_of(left, parts_of(left, product->tile_rows));
+}
+
+/* Tiles one below the other come one after the other: their weights stay in the cache. The sums of
+ * one are delivered behind the next, whose last products they then don't wait for. */
 void td_byte_rows_multiply(const td_byte_product *product, const td_qpack_parts *packed,
                            const td_byte_rows *rows, int64_t first, int64_t panel, int64_t panels) {
-    int64_t end = at_most(panel + panels, packed->head->panels);
+    const int64_t end = at_most(panel + panels, packed->head->panels);
+    tile_sums two[2], *now = two, *last = NULL;
     int configured = 0; /* rows that AMX's tiles are configured for */
     for (; panel < end; panel += TD_TILE_PANELS)
-        for (int64_t row = 0; row < rows->count; row += product->tile_rows) {
-            int count = (int)at_most(rows->count - row, product->tile_rows);
-            if (product->amx && count != configured)
-                product->amx->configure(configured = count);
-            multiply_tile(product, packed, rows, row, count, first, panel,
-                          (int)at_most(end - panel, TD_TILE_PANELS));
+        for (int64_t row = 0; row < rows->count; row += last->rows) {
+            now->row = row;
+            now->column = panel * TD_QPACK_COLUMNS;
+            now->rows = next_height(product, rows->count - row);
+            now->panels = (int)at_most(end - panel, TD_TILE_PANELS);
+            if (product->amx && now->rows != configured)
+                product->amx->configure(configured = now->rows);
+            multiply_tile(product, packed, rows, now);
+            if (last)
+                deliver_tile(product, packed, rows, first, last);
+            last = now;
+            now = now == two ? two + 1 : two;
         }
+    if (last)
+        deliver_tile(product, packed, rows, first, last);
     if (configured)
         product->amx->release();
 }

@@ -616,11 +616,12 @@ typedef struct td_quantize_plan {
 
 /* out (uint8, `packs` times as many as td_qpack_bytes says) = weight (int8, rows by depth,
  * row-major) in the order of ops/plan/quantized_pack.h, with the scale (float32) and the zero point
- * (int32) of each of its rows. Each pack has as many rows. An out of 3 dims is for lines, and has
+ * (int32) of each of its rows. Each pack has as many rows, of `joined` groups, which is 1 where all
+ * rows read the same bytes. An out of 3 dims is for lines, and has
  * all of their memory: (packs, lines of a group, bytes of a step). */
 typedef struct td_quantized_pack_plan {
     TD_PLAN_HEAD(4, *out, *weight, *scales, *zero_points);
-    int64_t rows, depth, packs;
+    int64_t rows, depth, packs, joined;
     bool depthwise;
 } td_quantized_pack_plan;
 

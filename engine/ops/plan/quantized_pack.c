@@ -12,7 +12,7 @@ static int64_t parts_of(int64_t n, int64_t size) {
 }
 
 /* The parts by their distance from the header, the end of all as the last. */
-enum { SCALES, ZERO_POINTS, SUMS, SAFE, ORDER, WEIGHTS, END, PARTS };
+enum { SCALES, ZERO_POINTS, SUMS, SAFE, ORDER, WEIGHTS, FOURS, END, PARTS };
 
 static void place(td_qpack_shape s, int64_t *at) {
     int64_t panels = parts_of(s.columns, TD_QPACK_COLUMNS), across = panels * TD_QPACK_COLUMNS;
@@ -25,7 +25,9 @@ static void place(td_qpack_shape s, int64_t *at) {
     at[SAFE] = at[SUMS] + aligned(by_column);
     at[ORDER] = at[SAFE] + aligned(panels * (int64_t)sizeof(int32_t));
     at[WEIGHTS] = at[ORDER] + aligned(panels * groups * (int64_t)sizeof(uint16_t));
-    at[END] = at[WEIGHTS] + (s.depthwise ? pairs : groups * across * TD_QPACK_FOUR);
+    int64_t fours = s.depthwise ? parts_of(s.depth, TD_QPACK_FOUR) : 0;
+    at[FOURS] = at[WEIGHTS] + (s.depthwise ? pairs : groups * across * TD_QPACK_FOUR);
+    at[END] = at[FOURS] + fours * across * TD_QPACK_FOUR;
 }
 
 int64_t td_qpack_bytes(td_qpack_shape shape) {
@@ -45,14 +47,22 @@ td_qpack_parts td_qpack_open(void *memory, td_qpack_shape shape) {
                             .safe = (void *)(from + at[SAFE]),
                             .order = (void *)(from + at[ORDER]),
                             .weights = (void *)(from + at[WEIGHTS]),
-                            .pairs = (void *)(from + at[WEIGHTS])};
+                            .pairs = (void *)(from + at[WEIGHTS]),
+                            .fours = (void *)(from + at[FOURS])};
+}
+
+/* Are the columns those of one group, or of as many as there are lanes for? */
+static bool joins_groups(const td_qpack *h) {
+    return h->joined == 1 ||
+           ((h->joined == 2 || h->joined == 4) && h->columns == TD_QPACK_COLUMNS &&
+            h->depth * h->joined % TD_QPACK_COLUMNS == 0 && h->centred && !h->depthwise);
 }
 
 /* Is this the header of a pack of so many bytes? */
 static bool is_pack(const td_qpack *h, int64_t bytes) {
     return h->magic == TD_QPACK_MAGIC && h->columns >= 1 && h->depth >= 1 &&
            h->depth <= TD_QPACK_DEPTH && h->bytes == bytes && h->columns <= bytes &&
-           td_qpack_bytes(td_qpack_shape_of(h)) == bytes;
+           joins_groups(h) && td_qpack_bytes(td_qpack_shape_of(h)) == bytes;
 }
 
 td_status td_qpack_check(const td_tensor *packed, const td_qpack **head) {
@@ -65,7 +75,7 @@ td_status td_qpack_check(const td_tensor *packed, const td_qpack **head) {
     for (int64_t k = 0; whole && k < td_qpack_count(packed); k++) {
         const td_qpack *h = (const void *)((const char *)packed->data + k * bytes);
         whole = is_pack(h, bytes) && h->columns == first->columns && h->depth == first->depth &&
-                h->depthwise == first->depthwise;
+                h->depthwise == first->depthwise && h->joined == first->joined;
     }
     if (!whole)
         return td_fail(TD_ETYPE, "packed weights expected, as quantized_pack makes them");
@@ -92,8 +102,8 @@ td_status td_qweight_read(const td_tensor *packed, td_qweight *out) {
     if (td_tensor_device(packed).type == TD_CPU) {
         td_status status = td_qpack_check(packed, &head);
         if (status == TD_OK)
-            *out = (td_qweight){head->columns, head->depth, td_qpack_count(packed),
-                                head->depthwise != 0};
+            *out = (td_qweight){head->columns / head->joined, head->depth,
+                                td_qpack_count(packed) * head->joined, head->depthwise != 0};
         return status;
     }
     if (!are_lines(packed))

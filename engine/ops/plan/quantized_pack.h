@@ -3,9 +3,11 @@
  *
  * A linear layer has one pack. A convolution has one for each of its groups, all of the same size;
  * its depth is the kernel's elements, row-major, and in each of them the channels of a group.
- * Neighbouring groups of few columns are one group, in which channels of the others meet weights
- * that are their zero point. Where a group has one channel (depthwise), one pack of another order
- * of weights holds all groups.
+ * Neighbouring groups of few columns share a pack: they are one group, in which channels of the
+ * others meet weights that are their zero point; or, if they have 4 columns and channels, or 8 of
+ * both, and all zero points are 0, a pack has the columns of `joined` groups, 16 of them, and each
+ * column reads bytes of its own group ("lanes"). Where a group has one channel (depthwise), one
+ * pack of another order of weights holds all groups.
  *
  * A block of memory that begins with the header, then by column (a row of the weight), of which
  * there are `columns` rounded up to a multiple of 16: scales (float32), zero points (int32), and
@@ -20,8 +22,17 @@
  * A panel may have its groups in any order, which `order` says: sets that need safe groups have
  * these first. Others read them as they come.
  *
+ * Of lanes, whose groups have 4 * e channels, e being 1 or 2, an element of the kernel meets 16
+ * neighbouring bytes of x, four times four of them. Its e groups of weights are in the order of 16
+ * places, of which place 4 * l + k meets the k-th four bytes: group v has there the weights of
+ * column 4 * v + l of the k / e-th of the joined groups for the k % e-th four of its channels, and
+ * the sums of e neighbouring places make that of a column. All groups of a pack count as safe, or
+ * none.
+ *
  * Depthwise weights are int16, less their zero points, which are packed as 0: panel by panel, pairs
  * of neighbours along the depth, column by column, the two weights of a pair. There are no groups.
+ * Behind them, as int8, and only where all zero points are 0 (`fours`): panel by panel, fours of
+ * neighbours along the depth, column by column.
  */
 #ifndef TD_OPS_PLAN_QUANTIZED_PACK_H
 #define TD_OPS_PLAN_QUANTIZED_PACK_H
@@ -45,6 +56,8 @@ typedef struct td_qpack {
     int64_t depthwise;
     int64_t saturates; /* pairs are to be summed as vpmaddubsw sums them, to compare with fbgemm */
     int64_t bytes;     /* of all */
+    int64_t joined;    /* groups whose bytes the columns read; 1: all read the same */
+    int64_t fours;     /* depthwise weights are there in bytes as well */
 } td_qpack;
 
 #define TD_QPACK_MAGIC 0x74647171706b3031u
@@ -57,6 +70,7 @@ typedef struct td_qpack_parts {
     uint16_t *order;
     int8_t *weights;
     int16_t *pairs; /* depthwise weights, in the place of the others */
+    int8_t *fours;  /* behind them */
 } td_qpack_parts;
 
 /* The shape of what is packed. */

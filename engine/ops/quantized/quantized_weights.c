@@ -8,17 +8,18 @@
 
 #define TD_FAMILY "quantized"
 
-enum { WEIGHT, SCALES, ZERO_POINTS, GROUPS, DEPTHWISE };
+enum { WEIGHT, SCALES, ZERO_POINTS, PACKS, JOINED, DEPTHWISE };
 
 static td_status rule_pack_ints(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     const td_tensor *weight = a[WEIGHT].tensor;
     bool depthwise = a[DEPTHWISE].b;
-    int64_t packs = depthwise ? 1 : a[GROUPS].i;
+    int64_t packs = depthwise ? 1 : a[PACKS].i;
     int64_t columns = weight->sizes[0] / packs, depth = weight->sizes[1];
     *TD_PLAN(call, td_quantized_pack_plan) = (td_quantized_pack_plan){.rows = weight->sizes[0],
                                                                       .depth = weight->sizes[1],
                                                                       .packs = packs,
+                                                                      .joined = a[JOINED].i,
                                                                       .depthwise = depthwise};
     if (td_tensor_device(weight).type != TD_CPU) {
         td_qlines l = td_qlines_for(packs, columns, depth);
@@ -91,6 +92,19 @@ static td_status open_ints(const td_tensor *weight, td_tensor **ints) {
     TD_STEP(ints, view, TD_T(*ints), TD_INTS(2, flat));
 done:
     return status;
+}
+
+/* How many neighbouring groups of a convolution have columns in one panel of which each reads bytes
+ * of its own group (ops/plan/quantized_pack.h); 1 where they can't. */
+static int64_t count_lanes(const td_tensor *weight, const td_tensor *points, int64_t groups) {
+    const int64_t channels = weight->sizes[1], n = TD_QPACK_COLUMNS / channels;
+    if ((n != 2 && n != 4) || channels * n != TD_QPACK_COLUMNS ||
+        weight->sizes[0] != groups * channels || groups % n)
+        return 1;
+    for (int64_t k = 0; k < points->numel; k++)
+        if (((const int32_t *)points->data)[k * points->strides[0]] != 0)
+            return 1;
+    return n;
 }
 
 /* How many neighbouring groups of a convolution are packed as one: as many as a panel has columns
@@ -179,13 +193,15 @@ static td_status run_quantized_pack(td_call *call) {
         return status;
     bool lines = td_tensor_device(weight).type != TD_CPU;
     bool depthwise = !lines && groups > 1 && weight->sizes[1] == 1;
-    int64_t joined = lines || depthwise || call->args[2].b ? 1 : count_joined(weight, groups);
+    bool joins = !lines && !depthwise && !call->args[2].b;
     TD_TRY(open_ints(weight, &ints));
     TD_TRY(open_rows(weight, &scales, &points));
+    int64_t lanes = joins ? count_lanes(weight, points, groups) : 1;
+    int64_t joined = joins && lanes == 1 ? count_joined(weight, groups) : 1;
     if (joined > 1)
         TD_TRY(join_groups(&ints, points, groups, joined, weight->sizes[1]));
     status = TD_APPLY(&call->out[0], pack_ints, TD_T(ints), TD_T(scales), TD_T(points),
-                      TD_I(groups / joined), TD_B(depthwise));
+                      TD_I(groups / joined / lanes), TD_I(lanes), TD_B(depthwise));
     if (status == TD_OK && lines)
         status = name_lines(&call->out[0], groups, ints->sizes[0] / groups, ints->sizes[1]);
     if (status == TD_OK && call->args[2].b)
@@ -198,10 +214,11 @@ done:
 }
 
 TD_OPERATOR(pack_ints) = {
-    .schema = "(Tensor weight, Tensor scales, Tensor zero_points, int groups, bool depthwise) -> "
+    .schema = "(Tensor weight, Tensor scales, Tensor zero_points, int packs, int joined, "
+              "bool depthwise) -> "
               "Tensor",
     .doc = "The integers of a weight with the parameters of its rows, in the order in which "
-           "products read them (ops/plan/quantized_pack.h): a pack for each group, or lines.",
+           "products read them (ops/plan/quantized_pack.h): packs, or lines for each group.",
     .rule = rule_pack_ints,
     .kernel = kernel_pack_ints,
     .dtypes = TD_DTYPES_ALL,

@@ -123,10 +123,13 @@ t.test("depthwise_convolutions_are_exact", function()
     for _, channels in ipairs { 5, 16, 40, 70 } do
         for _, width in ipairs { 49, 50, 55, 56, 61 } do
             check { channels = channels, out = channels, groups = channels, size = { 4, width }, kernel = { 3, 3 }, padding = 1,
-                residual = width == 55, relu = width == 56 }
+                residual = width == 55, relu = width == 56, symmetric = width % 2 == 1 }
         end
-        check { channels = channels, out = channels, groups = channels, size = { 3, 105 }, kernel = { 3, 3 }, stride = 2, padding = 1 }
-        check { channels = channels, out = channels, groups = channels, size = { 60 }, kernel = { 4 }, dilation = 2, padding = 0 }
+        for _, symmetric in ipairs { false, true } do
+            check { channels = channels, out = channels, groups = channels, size = { 3, 105 }, kernel = { 3, 3 }, stride = 2, padding = 1, symmetric = symmetric }
+            check { channels = channels, out = channels, groups = channels, size = { 60 }, kernel = { 4 }, dilation = 2, symmetric = symmetric }
+            check { channels = channels, out = channels, groups = channels, size = { 9, 11 }, kernel = { 5, 5 }, padding = 2, symmetric = symmetric, za = 0 }
+        end
     end
 end)
 
@@ -138,6 +141,16 @@ t.test("groups_of_few_channels_are_exact", function()
         check({ channels = inputs * groups, out = outputs * groups, groups = groups, size = { 9, 8 }, kernel = { 3, 3 }, padding = 1,
             bias = groups % 2 == 0, symmetric = inputs == 4, za = inputs == 4 and 0 or nil, residual = inputs == 2 },
             ("%d groups of %d and %d channels"):format(groups, inputs, outputs))
+    end
+    -- columns that read bytes of their own: weights that saturate or not, tiles of all heights, edges, other zero points
+    for _, c in ipairs { { 4, 8, 128 }, { 8, 4, 128 }, { 4, 4, 50 }, { 8, 6, 50 }, { 8, 3, 128 }, { 4, 6, 128 } } do
+        local channels, groups, most = table.unpack(c)
+        for za = 0, 9, 9 do
+            check({ channels = channels * groups, out = channels * groups, groups = groups, size = { 7, 5 + groups }, kernel = { 3, 2 },
+                padding = 1, w = ints(-most, most - 1, { channels * groups, channels, 3, 2 }), symmetric = true, za = za, bias = true,
+                stride = za == 0 and 1 or 2, dilation = groups % 3 == 0 and 2 or 1, relu = za == 9, residual = most == 50, last = true },
+                ("%d groups of %d channels, weights below %d"):format(groups, channels, most))
+        end
     end
     local function weight(sizes) return tide.quantize_per_tensor(tide.randn(sizes), 0.1, 0, tide.qint8) end
     t.eq(tide._quantized_pack(weight { 128, 4, 3, 3 }, 32):size(1), 8)

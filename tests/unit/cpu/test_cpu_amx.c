@@ -171,7 +171,7 @@ static void release_layer(layer *l) {
 static td_tensor *packed_of(const layer *l) {
     td_tensor *packed = NULL;
     if (!CHECK_INT(TD_APPLY(&packed, pack_ints, TD_T(l->weight), TD_T(l->scales), TD_T(l->points),
-                            TD_I(l->groups), TD_B(false)),
+                            TD_I(l->groups), TD_I(1), TD_B(false)),
                    TD_OK))
         exit(1);
     return packed;
