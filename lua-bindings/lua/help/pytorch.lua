@@ -175,7 +175,7 @@ local OPTIONS = {
     opset_version = "not there: 18 is written, which is said in the file",
     foreach = "not needed: a step is one kernel over all parameters", fused = "not needed: a step is one kernel over all parameters",
     capturable = "not needed: tide.cuda.graph records steps as they are", use_reentrant = "not needed: there is one kind, the one without",
-    collate_fn = "collate", worker_init_fn = "worker_init", prefetch_factor = "prefetch", persistent_workers = "not needed: workers live as long as their loader",
+    generator = "seed",
     multiprocessing_context = "not needed: workers are threads with a Lua state each",
 }
 
