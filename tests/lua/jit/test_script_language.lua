@@ -413,6 +413,22 @@ t.test("assignment_to_elements", function()
     end, { tide.randn(3, 4), 2 }, { tide.randn(3, 4), -1 })
 end)
 
+t.test("what_is_assigned_becomes_of_the_tensor_s_dtype", function()
+    local function assign(x, i, v)
+        x[i] = v
+        x["3:4"] = v
+        return x
+    end
+    local scripted = tide.jit.script(assign)
+    for _, dtype in ipairs { tide.float32, tide.float16, tide.int64, tide.bool } do
+        for _, given in ipairs { tide.float64, tide.float32, tide.int32, tide.bool } do
+            local v, i = tide.tensor { 2.0, 0 }:to(given), tide.tensor { 2, 1 }
+            local want, got = assign(tide.zeros(4, { dtype = dtype }), i, v), scripted(tide.zeros(4, { dtype = dtype }), i, v)
+            t.eq({ got.dtype, got:tolist() }, { dtype, want:tolist() })
+        end
+    end
+end)
+
 t.test("loops_over_rows", function()
     same(function(x)
         local s = tide.zeros(3)

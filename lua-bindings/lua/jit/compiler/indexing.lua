@@ -442,13 +442,15 @@ function Compiler:read_tensor(v, key)
     return c.x
 end
 
--- What is assigned, as a tensor. A number becomes one of x's dtype.
+local function dtype_of(self, x) return (self.g:node("aten::dtype", { self:value(x) }, { "dtype" })) end
+
+-- What is assigned, as a tensor of x's dtype.
 local function written(self, x, value)
     local t = self:type_of(value)
     if t == "Tensor" then
-        return value
+        return self:engine("to", { value, dtype_of(self, x), NIL, Compiler.FALSE, self.const "preserve", Compiler.FALSE })
     elseif t and (types.is_number(t) or t == "bool") then
-        return self:engine("scalar_tensor", { value, self.g:node("aten::dtype", { self:value(x) }, { "dtype" }),
+        return self:engine("scalar_tensor", { value, dtype_of(self, x),
             self.g:node("aten::device", { self:value(x) }, { "Device" }) })
     end
     self:fail("index: a tensor or a number can be assigned, got %s", self:describe(value))
