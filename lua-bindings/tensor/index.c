@@ -9,6 +9,7 @@
 
 #include "engine/core/number.h"
 #include "engine/ops/index/index.h"
+#include "engine/script/trace.h"
 #include "lua-bindings/call/args.h"
 #include "lua-bindings/call/values.h"
 #include "lua-bindings/tensor/tensor.h"
@@ -116,7 +117,8 @@ static void step_ellipsis(cursor *c) {
  * would hold the number. */
 static bool is_number(const td_tensor *index) {
     return index->ndim == 0 && td_dtype_is_int((td_dtype)index->dtype) &&
-           td_tensor_device(index).type == TD_CPU && td_modes_current.dispatcher == NULL;
+           td_tensor_device(index).type == TD_CPU &&
+           !(td_modes_current.dispatcher && td_trace_follows(index));
 }
 
 static void step_tensor(cursor *c, int at) {
