@@ -155,14 +155,17 @@ static td_status fill_slot(td_slot *slot, td_tensor *x, const td_call *saver, in
     return saver ? save(slot, x, saver) : TD_OK;
 }
 
-static bool may_want(td_value v) {
-    return v.kind == TD_KIND_TENSOR && (v.tensor->requires_grad || v.tensor->base);
+/* Will the gradient of parameter k be wanted? The first may be a view that the call writes, which
+ * takes the history of its base. */
+static bool may_want(const td_value *args, int k) {
+    const td_value *v = &args[k];
+    return v->kind == TD_KIND_TENSOR && (td_is_followed(v->tensor) || (k == 0 && v->tensor->base));
 }
 
 static td_saving saving_of_expressions(const td_expression *e, const td_value *args) {
     td_saving saving = {0, 0};
     for (int k = 0; k < e->nroots; k++) {
-        if (!may_want(args[e->roots[k].slot]))
+        if (!may_want(args, e->roots[k].slot))
             continue;
         saving.args |= e->roots[k].args;
         saving.outs |= e->roots[k].outs;
@@ -179,7 +182,7 @@ td_saving td_saving_of(const td_op *op, const td_value *args) {
     saving = (td_saving){0, 0};
     for (int k = 0; k < op->nlooks; k++) {
         const td_program *p = op->programs->gradient[k];
-        if (!p || !may_want(args[k]))
+        if (!p || !may_want(args, k))
             continue;
         saving.args |= p->used & ((1u << op->nparams) - 1);
         saving.outs |= (uint8_t)(p->used >> op->nparams & 1);

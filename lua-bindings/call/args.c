@@ -30,6 +30,10 @@ static int find_param(const td_op *op, const char *name) {
                                             {"map_location", "device"},
                                             {"group_by_input_shape", "group_by_shape"},
                                             {"sep", "delimiter"},
+                                            {"collate_fn", "collate"},
+                                            {"worker_init_fn", "worker_init"},
+                                            {"prefetch_factor", "prefetch"},
+                                            {"persistent_workers", "persistent"},
                                             {"repeat", "repeats"}};
     int k = param_named(op, name);
     for (size_t other = 0; k < 0 && other < sizeof others / sizeof *others; other++)
@@ -205,19 +209,32 @@ static bool is_whole_call(const td_op *op, const td_param *p, int top, lua_Integ
     return named || p->type != TD_PARAM_TENSOR;
 }
 
-/* Is each key of a table a parameter's name? Where anything may stand this tells options from it.
- * An empty table holds no options where `p` must have a value, or the row has no options. */
+/* Does this call know an option of that name, or what PyTorch's of that name is? */
+static bool knows_option(lua_State *L, const td_op *op, const char *name) {
+    if (find_param(op, name) >= 0)
+        return true;
+    bool known = push_pytorch_option(L, op, name);
+    lua_pop(L, known);
+    return known;
+}
+
+/* Does a table hold options? Where anything may stand this tells them from data: each key is a
+ * parameter's name. Behind the first argument one such key, or one of PyTorch's, is enough, so that
+ * another beside it is refused by its name. An empty table holds no options where `p` must have a
+ * value, or the row has no options. */
 static bool names_options(lua_State *L, const td_op *op, const td_param *p, int table) {
-    bool any = p->has_default && op->nparams > op->npositional;
+    bool any = p->has_default && op->nparams > op->npositional, known = false, all = true;
     for (lua_pushnil(L); lua_next(L, table); any = true) {
         lua_pop(L, 1);
-        int param = lua_type(L, -1) == LUA_TSTRING ? find_param(op, lua_tostring(L, -1)) : -1;
-        if (param < 0) {
+        const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+        if (!name) {
             lua_pop(L, 1);
             return false;
         }
+        all = all && find_param(op, name) >= 0;
+        known = known || knows_option(L, op, name);
     }
-    return any;
+    return any && (all || (known && p->has_default && p > op->params));
 }
 
 /* The last argument is a table: notes in the frame which parts of it are data and options, and

@@ -132,7 +132,14 @@ Module.__newindex, Module.__call = assign, call
 local function describe(self) return rawget(self, "_names") and self:describe() or getmetatable(self).__name .. ", not made: call the class" end
 Module.__tostring = describe
 
-function Module:init() end
+function Module:init(...)
+    local class = getmetatable(self)
+    if select("#", ...) > 0 and class == Module then
+        fail('Module takes no arguments: a class of one\'s own is made by Net = nn.class("Net"), a module by Net(...)')
+    elseif select("#", ...) > 0 then
+        fail("%s takes no arguments: function %s:init(...) reads them", class.__name, class.__name)
+    end
+end
 
 function Module:forward()
     fail("%s has no forward: write function %s:forward(...)", getmetatable(self).__name,

@@ -9,6 +9,7 @@
 
 #include "engine/core/number.h"
 #include "engine/ops/index/index.h"
+#include "engine/script/trace.h"
 #include "lua-bindings/call/args.h"
 #include "lua-bindings/call/values.h"
 #include "lua-bindings/tensor/tensor.h"
@@ -111,8 +112,23 @@ static void step_ellipsis(cursor *c) {
     }
 }
 
+/* An integer without dims is a number, so that what it names is a view, which is written through.
+ * It stays a tensor on a device, which is not waited for, and while a trace follows it, whose graph
+ * would hold the number. */
+static bool is_number(const td_tensor *index) {
+    return index->ndim == 0 && td_dtype_is_int((td_dtype)index->dtype) &&
+           td_tensor_device(index).type == TD_CPU &&
+           !(td_modes_current.dispatcher && td_trace_follows(index));
+}
+
 static void step_tensor(cursor *c, int at) {
     td_tensor *index = tide_hold_tensor(c->L, at, "index");
+    if (is_number(index)) {
+        int64_t i;
+        TIDE_CHECK(c->L, td_tensor_item_int(index, &i));
+        step_number(c, i);
+        return;
+    }
     bool mask = index->dtype == TD_BOOL;
     int takes = mask ? index->ndim : 1;
     if (c->dim + takes > c->x->ndim)

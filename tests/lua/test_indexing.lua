@@ -292,3 +292,35 @@ t.test("a_list_of_numbers_is_assigned_as_the_tensor_that_it_makes", function()
     t.error_has(function() tide.zeros(3)[1] = { "a" } end, "not a number")
     t.error_has(function() tide.zeros(3)[1] = "a" end, "a list of numbers")
 end)
+
+t.test("an_integer_without_dims_is_a_number", function()
+    for _, dtype in ipairs { tide.int64, tide.int32, tide.uint8 } do
+        local x = tide.zeros(3, 2)
+        local i, last = tide.tensor(2, { dtype = dtype }), tide.tensor(3, { dtype = dtype })
+        x[i]:add_(1)
+        x[i][1] = 5
+        x[{ {}, i }][last] = 7
+        t.eq(x:tolist(), { { 0, 0 }, { 5, 1 }, { 0, 7 } })
+        for _, row in ipairs(tide.tensor({ 1, 3 }, { dtype = dtype })) do
+            x[row]["2"] = 4
+        end
+        t.eq(x[{ {}, 2 }]:tolist(), { 4, 1, 4 })
+    end
+    local x = tide.arange(24):view(2, 3, 4)
+    t.eq(x[tide.tensor(-1)]:tolist(), x[2]:tolist())
+    t.eq(x[{ tide.tensor(2), tide.newaxis, tide.tensor { 1, 3 } }]:tolist(), x[{ 2, tide.newaxis, tide.tensor { 1, 3 } }]:tolist())
+    t.error_has(function() return x[tide.tensor(0)] end, "indices count from 1")
+    t.error_has(function() return x[tide.tensor(3)] end, "3")
+    local leaf = tide.ones(3, { requires_grad = true })
+    local y = leaf * 2
+    y[tide.tensor(2)]:mul_(3)
+    y:sum():backward()
+    t.eq(leaf.grad:tolist(), { 2, 6, 2 })
+end)
+
+t.test("a_trace_keeps_an_index_that_is_its_input", function()
+    local row = tide.jit.trace(function(x, i) return x[i] + 1 end, { tide.zeros(3), tide.tensor(1) })
+    t.eq(row(tide.tensor { 1, 2, 3 }, tide.tensor(3)):item(), 4)
+    local constant = tide.jit.trace(function(x) x[tide.tensor(2)]:fill_(7) return x + 0 end, { tide.zeros(3) })
+    t.eq(constant(tide.zeros(3)):tolist(), { 0, 7, 0 })
+end)

@@ -228,3 +228,18 @@ t.test("draws_of_what_lies_apart", function()
         t.is_true(tide.equal(a, b))
     end
 end)
+
+-- Columns are folded in pieces of rows where there are fewer than some number of them, which is above what is taken at once.
+t.test("columns_of_any_number_are_as_their_rows", function()
+    for _, columns in ipairs { 511, 512, 513, 700, 1023, 1024, 1025 } do
+        local x = long(200 * columns):view(200, columns)
+        x[{ {}, columns }] = x[{ {}, columns }] * 1e-200 -- of sums of squares that are worked out of scaled elements
+        x[{ {}, columns - 1 }] = x[{ {}, columns - 1 }] * 1e200
+        local rows = x:t():contiguous()
+        for name, f in pairs { norm = function(y, dim) return y:norm(2, dim) end, cubes = function(y, dim) return y:norm(3, dim) end,
+            var = function(y, dim) return y:var(dim) end, std = function(y, dim) return y:std(dim) end,
+            moments = function(y, dim) return (y:var_mean(dim)) end, mean = function(y, dim) return y:mean(dim) end } do
+            t.is_true(tide.allclose(f(x, 1), f(rows, 2), { rtol = 1e-12, atol = 0 }), name .. " of " .. columns .. " columns")
+        end
+    end
+end)

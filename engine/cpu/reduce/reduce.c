@@ -363,7 +363,7 @@ static double scaled(const job *j, int64_t at, double plain) {
     return j->finish == TD_FINISH_DIVIDE ? acc.f / wide.scale / wide.scale : acc.f / wide.scale;
 }
 
-/* Sums of squares, or of other powers. */
+/* Sums of squares, or of other powers, of n <= TD_REDUCE_WIDTH outputs. */
 static void finish_powers(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
     const double least = least_squares(j->dtype, j->plan.count);
     bool odd[TD_REDUCE_WIDTH];
@@ -376,6 +376,7 @@ static void finish_powers(const job *j, int64_t at, int64_t n, td_accumulator *a
             acc[k].f = scaled(j, at + k, acc[k].f);
 }
 
+/* Writes outputs [at, at + n), n <= TD_REDUCE_WIDTH, from what their folds left. */
 static void deliver(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
     const td_reduction *p = &j->plan;
     td_dtype dtype = (td_dtype)j->out->dtype, grown = j->floating ? TD_F64 : TD_I64;
@@ -563,7 +564,9 @@ static td_status run_pieces(job *j) {
     td_status status = td_parallel_for(j->pieces, 2 * PIECE, reduce_pieces, j);
     if (status == TD_OK) {
         join_pieces(j);
-        deliver(j, 0, outputs, j->partial);
+        for (int64_t at = 0; at < outputs; at += TD_REDUCE_WIDTH)
+            deliver(j, at, outputs - at < TD_REDUCE_WIDTH ? outputs - at : TD_REDUCE_WIDTH,
+                    j->partial + at);
     }
     td_free(j->partial);
     return status;

@@ -5,12 +5,22 @@ local protocol = tide._require "data.protocol"
 local length, get, place = protocol.length, protocol.get, protocol.place
 local datasets = {}
 
+-- What a dataset with samples has not: a number asks for one of them.
+local LAST = {
+    __index = function(_, key)
+        if math.type(key) == "integer" then
+            fail("a dataset has its samples by get, which gives each value of one: dataset:get(%d)", key)
+        end
+    end,
+}
+
 function datasets.open(data)
     -- A class with get and a length, or with iter; `doc` is what help says of its constructor.
     local function define(schema, doc, methods, fn)
         local name = string.match(schema, "^%w+")
         local class = { __name = name }
         class.__index = class
+        setmetatable(class, methods.get and LAST)
         tide._class(name, class)
         data._classes[name] = class
         if methods.len then

@@ -29,7 +29,13 @@ end
 
 -- ---- the loader ----
 
-local Loader = { __name = "DataLoader" }
+local Loader = setmetatable({ __name = "DataLoader" }, {
+    __index = function(_, key)
+        if math.type(key) == "integer" then
+            fail("DataLoader: batches come one behind the other, without numbers: for x, y in loader do")
+        end
+    end,
+})
 Loader.__index = Loader
 tide._class("DataLoader", Loader)
 

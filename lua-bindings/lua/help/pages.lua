@@ -101,6 +101,9 @@ int64 (3) cpu
 [8, 0]
 int64 (2) cpu
 
+An integer without dims on the CPU is a number: x[i] is a view, and
+x[i]:add_(1) changes x. On a device, and in a script, x[i] is a copy.
+
 A new axis is tide.newaxis in a list, nil in a string (?newaxis):
 
 > x[":, nil, :"].shape

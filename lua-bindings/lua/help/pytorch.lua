@@ -140,6 +140,8 @@ local ELSEWHERE = {
     ["ao"] = "tide.quantization, tide.nn.quantized and tide.nn.qat", get_default_qat_qconfig = "tide.quantization.prepare_qat(model), which knows its own",
     prepare_fx = "tide.quantization.prepare(model, {qconfig = mapping})", prepare_qat_fx = "tide.quantization.prepare_qat(model, {qconfig = mapping})",
     convert_fx = "tide.quantization.convert(model)", fuse_fx = "tide.quantization.fuse_modules(model)",
+    fake_quantize_per_tensor_affine = "tide.quantization.fake_quantize_per_tensor_affine",
+    fake_quantize_per_channel_affine = "tide.quantization.fake_quantize_per_channel_affine", default_qconfig = "tide.quantization.get_default_qconfig()",
     quantize_per_tensor_dynamic = "tide.quantization.quantize_dynamic of a model, or tide.quantize_per_tensor with a scale of x:aminmax()",
     ["hub.load"] = "tide.hub.package(name):load(file), of a package with weights; networks are in notebooks/networks and notebooks/models",
     models = "a file of notebooks/networks or notebooks/models; weights come by tide.hub.package(name)", vision = "tide.data, tide.data.transforms and tide.io",
@@ -172,10 +174,12 @@ local OPTIONS = {
     activities = "not needed: the CPU and the device are recorded alike", use_cuda = "not needed: the CPU and the device are recorded alike",
     group_by_stack_n = "with_stack of profile, and p:export_stacks(path)", weights_only = "not needed: a file can't run code",
     inplace = "not there: of an operator the form with _ behind its name writes in place, of a model a copy is returned",
-    opset_version = "not there: 18 is written, which is said in the file",
+    opset_version = "not there: 18 is written, which is said in the file", dynamic_axes = "dynamic", dynamic_shapes = "dynamic",
+    export_params = "not needed: a model has its weights", do_constant_folding = "not needed: what is known is worked out once",
+    keep_initializers_as_inputs = "not there: weights are no inputs",
     foreach = "not needed: a step is one kernel over all parameters", fused = "not needed: a step is one kernel over all parameters",
     capturable = "not needed: tide.cuda.graph records steps as they are", use_reentrant = "not needed: there is one kind, the one without",
-    collate_fn = "collate", worker_init_fn = "worker_init", prefetch_factor = "prefetch", persistent_workers = "not needed: workers live as long as their loader",
+    generator = "seed",
     multiprocessing_context = "not needed: workers are threads with a Lua state each",
 }
 
@@ -221,7 +225,8 @@ local ABSENT = {
     { "profiles are tide.profiler.profile{...}, p:table(), p:events(), p:export_chrome_trace(path)", [[profiler.* autograd.profiler.* autograd.profiler_* kineto_available Profiler* autograd.Profiler* profiler_* Kineto*]] },
     { "measuring is tide.benchmark.Timer, Compare and Fuzzer", [[utils.benchmark.* benchmark.*]] },
     { "what is saved again is worked out by tide.utils.checkpoint(fn, ...)", [[utils.checkpoint.* SavedTensor]] },
-    { "files are read by tide.load and written by tide.save: safetensors, NumPy's, Lua's values", [[serialization.* hub.* *dlpack* utils.model_zoo.* get_file_path]] },
+    { "nothing is fetched: tide.hub.package(name):load(file) reads weights of a package that is installed, tide.load(path) a file", [[hub.*]] },
+    { "files are read by tide.load and written by tide.save: safetensors, NumPy's, Lua's values", [[serialization.* *dlpack* utils.model_zoo.* get_file_path]] },
     { "extensions are written in Lua: tide.autograd.Function, nn.class", [[utils.cpp_extension* overrides overrides.* handle_torch_function has_torch_function* is_tensor_like utils.backcompat utils.hooks.* utils.weak cpp_backtrace get_cpp_backtrace cpp
         utils.generate_methods* TorchDispatchMode as_subclass swap_tensors set_module utils.deterministic.*]] },
     { "flops are counted by tide.profiler.profile{fn, with_flops = true}", [[utils.flop_counter.*]] },

@@ -592,6 +592,12 @@ local function uncallable(message, line)
     if not kind or kind == "nil" then
         return nil
     elseif name == "for iterator" then
+        local class = names.field(names.field(names.field(names.tide(), "data"), "_classes"), kind)
+        if class and rawget(class, "iter") then
+            return ": for value in object:iter() do"
+        elseif class and rawget(class, "get") then
+            return ": for i = 1, #dataset do, with dataset:get(i); a DataLoader is looped over as it is"
+        end
         return kind == "tide.Tensor" and ": for i, row in ipairs(x) do" or ": for k, value in ipairs(list) do, or in pairs(t)"
     elseif what == "method" or kind == "tide.Tensor" and what == "field" then
         return string.format(": %s is a field: x.%s", name, name)

@@ -357,3 +357,17 @@ t.test("the_gradient_of_a_base_comes_through_writes_into_its_views", function()
     same(grad(s, { x }, { retain_graph = true })[1], { 2, 100, 294 })
     same(grad(s, { z })[1], { 40, 126 })
 end)
+
+t.test("what_only_the_gradient_of_a_constant_would_read_is_not_kept", function()
+    local constants = { tide.ones(2, 2), tide.ones(2, 2):t(), tide.ones(1, 2):expand(2, 2), tide.ones(8):view(2, 2, 2)[2] }
+    for k, w in ipairs(constants) do
+        for _, product in ipairs { tide.mm, tide.mul, tide.matmul, function(x, y) return x:mv(y[1]) end, function(x, y) return x:div(y) end } do
+            local x = tide.full({ 2, 2 }, 3.0, { requires_grad = true })
+            local h = x * 1
+            local y = product(h, w)
+            h:fill_(0) -- read by w's gradient alone
+            y:sum():backward()
+            t.is_true(x.grad:gt(0):all():item(), "constant " .. k)
+        end
+    end
+end)

@@ -387,6 +387,21 @@ t.test("indexing_of_tensors", function()
     end, { tide.randn(3, 4), 2 }, { tide.randn(3, 4), -3 })
 end)
 
+t.test("dims_behind_three_dots_count_from_the_end", function()
+    same(function(x)
+        return x[{ "...", -3, -2 }], x["..., 1, 2"], x["1, ..., 2, 1:3"], x[{ "...", { 1, 3 }, 2 }], x["..., nil"], x["..., 2, nil"],
+            x[{ 1, "...", tide.newaxis, 2 }], x["..., 2, nil, 1:3:2"], x["..., 1, ..., 2"], x[{ tide.tensor { 2, 1 }, "...", -1 }]
+    end, { tide.randn(2, 4, 4) }, { tide.randn(2, 3, 4, 5) })
+    same(function(x)
+        x[{ "...", -3, -2 }] = 1
+        x["..., 1, nil"] = 2
+        x[{ tide.tensor { 2, 1 }, "...", 3 }] = 3
+        return x
+    end, { tide.randn(2, 4, 4) }, { tide.randn(2, 3, 4, 5) })
+    t.error_has(function() tide.jit.script(function(x, i) return x[{ "...", i }] end)(tide.ones(2, 2), tide.tensor { 1 }) end,
+        "index tensor behind '...'")
+end)
+
 t.test("assignment_to_elements", function()
     same(function(x, k) --: Tensor, int
         x[1] = 0
@@ -396,6 +411,22 @@ t.test("assignment_to_elements", function()
         x:add_(1)
         return x
     end, { tide.randn(3, 4), 2 }, { tide.randn(3, 4), -1 })
+end)
+
+t.test("what_is_assigned_becomes_of_the_tensor_s_dtype", function()
+    local function assign(x, i, v)
+        x[i] = v
+        x["3:4"] = v
+        return x
+    end
+    local scripted = tide.jit.script(assign)
+    for _, dtype in ipairs { tide.float32, tide.float16, tide.int64, tide.bool } do
+        for _, given in ipairs { tide.float64, tide.float32, tide.int32, tide.bool } do
+            local v, i = tide.tensor { 2.0, 0 }:to(given), tide.tensor { 2, 1 }
+            local want, got = assign(tide.zeros(4, { dtype = dtype }), i, v), scripted(tide.zeros(4, { dtype = dtype }), i, v)
+            t.eq({ got.dtype, got:tolist() }, { dtype, want:tolist() })
+        end
+    end
 end)
 
 t.test("loops_over_rows", function()

@@ -230,6 +230,14 @@ t.test("names_and_values_are_counted_and_stand_for_lists_of_tensors", function()
     t.error_has(function() tide.optim.Adam(nn.Module():parameters()) end, "nn.ModuleList")
 end)
 
+t.test("arguments_that_a_class_would_not_read_are_refused", function()
+    t.error_has(function() nn.Module("Net") end, 'nn.class("Net")')
+    local Net = nn.class("Net")
+    t.error_has(function() Net(3) end, "Net takes no arguments: function Net:init(...)")
+    function Net:init(n) nn.Module.init(self) self.n = n end
+    t.eq(Net(3).n, 3)
+end)
+
 t.test("what_a_container_of_modules_refuses_says_what_to_write", function()
     local list, dict = nn.Sequential(), nn.ModuleDict()
     for _, take in ipairs { nn.Sequential, nn.ModuleList, function(m) nn.Sequential(nn.ReLU(), m) end, function(m) nn.Sequential { m } end,

@@ -291,6 +291,9 @@ local function from_zero(self, key)
 end
 Compiler.from_zero = from_zero
 
+-- The dim that the next element of a key is about: behind "...", which stands for as many dims as there are, it counts from the end.
+local function next_dim(self, c) return self.const(c.from_end and -c.left or c.dim) end
+
 local function pass_dim(c)
     c.dim = c.dim + 1
     c.list[#c.list + 1] = false
@@ -298,7 +301,7 @@ local function pass_dim(c)
 end
 
 local function step_number(self, c, key)
-    step(self, c, "select", { c.x, self.const(c.dim), from_zero(self, key) })
+    step(self, c, "select", { c.x, next_dim(self, c), from_zero(self, key) })
     c.left = c.left - 1
 end
 
@@ -326,35 +329,27 @@ local function step_range(self, c, first, last, by)
         self:fail("index: the step of a range must be at least 1, got %d; x:flip(dim) reverses", by.v)
     end
     if first or last or by.kind ~= "const" or by.v ~= 1 then
-        step(self, c, "slice", { c.x, self.const(c.dim), first and from_zero(self, first) or NIL, stop_of(self, last), by })
+        step(self, c, "slice", { c.x, next_dim(self, c), first and from_zero(self, first) or NIL, stop_of(self, last), by })
     end
     pass_dim(c)
 end
 
 local function step_new_axis(self, c)
-    step(self, c, "unsqueeze", { c.x, self.const(c.dim) })
     c.left = c.left + 1
+    step(self, c, "unsqueeze", { c.x, next_dim(self, c) })
     pass_dim(c)
 end
 
--- "..." stands for as many dims as are left, which is known only at the end: places from here on count from the end.
-local function step_ellipsis(self, c)
-    if c.left > 0 then
-        c.dim = -c.left
-        c.from_end = true
-    end
-end
+-- A second "..." stands for no dims.
+local function step_ellipsis(c) c.from_end = true end
 
 local function read_text(self, c, text)
     for element in string.gmatch(text .. ",", "%s*([^,]-)%s*,") do
         local first, last, by = string.match(element, "^(%-?%d*)%s*:%s*(%-?%d*)%s*:?%s*(%-?%d*)$")
         local function number(t) return t and t ~= "" and self.const(math.tointeger(tonumber(t))) or nil end
         if element == "..." then
-            step_ellipsis(self, c)
+            step_ellipsis(c)
         elseif element == "nil" or element == "None" or element == "newaxis" then
-            if c.from_end then
-                self:fail "index: a new axis behind '...': write x:unsqueeze(dim)"
-            end
             step_new_axis(self, c)
         elseif first then
             step_range(self, c, number(first), number(last), number(by))
@@ -384,6 +379,9 @@ local function step_key(self, c, key)
         end
         step_range(self, c, parts[1], parts[2] or parts[1], parts[3])
     elseif t == "Tensor" then
+        if c.from_end then
+            self:fail "index: an index tensor behind '...': write the dims out"
+        end
         c.list[#c.list + 1] = key
         c.advanced = true
         c.dim, c.left = c.dim + 1, c.left - 1
@@ -418,9 +416,6 @@ local function read_key(self, v, key)
         c.left = count(self, key)
         step_key(self, c, key)
     end
-    if c.advanced and c.from_end then
-        self:fail "index: '...' beside index tensors: write the dims out"
-    end
     return c
 end
 
@@ -448,13 +443,15 @@ function Compiler:read_tensor(v, key)
     return c.x
 end
 
--- What is assigned, as a tensor. A number becomes one of x's dtype.
+local function dtype_of(self, x) return (self.g:node("aten::dtype", { self:value(x) }, { "dtype" })) end
+
+-- What is assigned, as a tensor of x's dtype.
 local function written(self, x, value)
     local t = self:type_of(value)
     if t == "Tensor" then
-        return value
+        return self:engine("to", { value, dtype_of(self, x), NIL, Compiler.FALSE, self.const "preserve", Compiler.FALSE })
     elseif t and (types.is_number(t) or t == "bool") then
-        return self:engine("scalar_tensor", { value, self.g:node("aten::dtype", { self:value(x) }, { "dtype" }),
+        return self:engine("scalar_tensor", { value, dtype_of(self, x),
             self.g:node("aten::device", { self:value(x) }, { "Device" }) })
     end
     self:fail("index: a tensor or a number can be assigned, got %s", self:describe(value))
