@@ -268,7 +268,7 @@ static td_status gemm_tile(const void *ctx, const td_tile *t) {
 static td_status dnn_tile(const void *ctx, const td_tile *t) {
     product p = product_of(ctx, t);
     return td_dnn_matmul(p.dtype, p.batch, p.m, p.n, p.k, for_dnn(&p.a), for_dnn(&p.b), p.bias,
-                         for_dnn(&p.c), p.way == TD_WAY_ONEDNN_PACKED);
+                         for_dnn(&p.c), p.way == TD_WAY_ONEDNN_PACKED, p.right);
 }
 
 static bool fits_int(const matrices *x) {
