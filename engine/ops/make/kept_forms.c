@@ -10,12 +10,17 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { MOST_FORMS = 1024 }; /* of a storage */
+enum {
+    MOST_FORMS = 1024, /* of a storage */
+    OFTEN = 2,         /* asked for so many times of one version, a form is worth making, */
+    OFTEN_RECORDED = 4 /* where operators are recorded: most weights are written before that */
+};
 #define MOST_BYTES ((int64_t)4 << 30)
 
 typedef struct form {
     td_form_key key;
-    td_tensor *made; /* NULL: asked for once */
+    int asked;       /* times, until it is made */
+    td_tensor *made; /* NULL: not yet */
     struct form *next;
 } form;
 
@@ -89,13 +94,14 @@ static form *find_form(const forms *f, const td_form_key *key) {
     return k;
 }
 
-static void add_form(forms *f, const td_form_key *key) {
+static form *add_form(forms *f, const td_form_key *key) {
     form *k = td_malloc(sizeof *k);
     if (!k)
-        return;
-    *k = (form){*key, NULL, f->first};
+        return NULL;
+    *k = (form){*key, 0, NULL, f->first};
     f->first = k;
     f->count++;
+    return k;
 }
 
 /* Puts what was made of the storage at that version into its place, where it still is its. */
@@ -113,15 +119,16 @@ static void keep(td_storage *storage, unsigned version, const td_form_key *key, 
 td_tensor *td_kept_form(td_storage *storage, const td_form_key *key, td_form_maker make,
                         const void *ctx) {
     unsigned version = atomic_load_explicit(&storage->version, memory_order_acquire);
-    bool keeps = !td_is_recording();
+    int often = td_is_recording() ? OFTEN_RECORDED : OFTEN;
     form *former = NULL;
     pthread_mutex_lock(&lock);
-    forms *f = storage->companion || keeps ? forms_of(storage, version, &former) : NULL;
+    forms *f = forms_of(storage, version, &former);
     form *k = find_form(f, key);
+    if (f && !k)
+        k = add_form(f, key);
     td_tensor *made = k && k->made ? td_retain(k->made) : NULL;
-    bool makes = k && keeps && !made && td_memory_get_stats(TD_DEVICE_CPU).kept < MOST_BYTES;
-    if (f && !k && keeps)
-        add_form(f, key);
+    bool makes =
+        k && !made && ++k->asked >= often && td_memory_get_stats(TD_DEVICE_CPU).kept < MOST_BYTES;
     pthread_mutex_unlock(&lock);
     release_forms(former);
     if (makes && make(ctx, &made) == TD_OK)

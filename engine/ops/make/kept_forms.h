@@ -6,7 +6,12 @@
 
 #include "engine/core/tensor.h"
 
-typedef enum td_form_kind { TD_FORM_PANELS, TD_FORM_PAIRS, TD_FORM_CAST } td_form_kind;
+typedef enum td_form_kind {
+    TD_FORM_PANELS,
+    TD_FORM_PAIRS,
+    TD_FORM_WIDE,
+    TD_FORM_CAST
+} td_form_kind;
 
 enum { TD_FORM_WORDS = 12 };
 
@@ -22,9 +27,10 @@ typedef struct td_form_key {
 typedef td_status (*td_form_maker)(const void *ctx, td_tensor **out);
 
 /* The form of `storage`, which is the CPU's: new, or NULL where it isn't kept. It is made and kept
- * when it is asked for the second time of the storage as it was, and nothing is recorded for
- * backward; it goes when the storage has been written or dies. Where memory is short, and beyond a
- * bound of all that is kept, nothing is. */
+ * when it is asked for the second time of the storage as it was, while operators are recorded for
+ * backward the fourth: a step of training writes what most products have met once. It goes when the
+ * storage is asked for a form after it has been written, or dies. Where memory is short, and beyond
+ * a bound of all that is kept, nothing is. */
 td_tensor *td_kept_form(td_storage *storage, const td_form_key *key, td_form_maker make,
                         const void *ctx);
 
