@@ -51,7 +51,15 @@ static int64_t time_at(const layer *l, int64_t times, int64_t k) {
     return l->backwards ? times - 1 - k : k;
 }
 
-/* What is there of a time; NULL of NULL. */
+/* What is there of a time, where nothing is recorded and no dispatcher takes calls; NULL of NULL.
+ */
+static td_status view_time(td_tensor *x, int64_t t, td_tensor **out) {
+    *out = NULL;
+    return x ? td_tensor_view(x, x->ndim - 1, x->sizes + 1, x->strides + 1, t * x->strides[0], out)
+             : TD_OK;
+}
+
+/* The same by an operator. */
 static td_status take_time(td_tensor *x, int64_t t, td_tensor **out) {
     *out = NULL;
     return x ? TD_APPLY(out, select, TD_T(x), TD_I(0), TD_I(t)) : TD_OK;
@@ -82,7 +90,7 @@ static td_status run_time(const layer *l, int64_t t, td_tensor *state, td_tensor
     td_status status = TD_OK;
     if (l->casts)
         TD_STEP(&h, to, TD_T(h), TD_DTYPE((td_dtype)l->w->dtype));
-    TD_TRY(take_time(l->x, t, &x));
+    TD_TRY(view_time(l->x, t, &x));
     TD_TRY(TD_APPLY(&sums, linear, TD_T(h), TD_T(l->w), td_tensor_or_nil(l->bias)));
     const td_value args[] = {TD_T(x), TD_T(sums), TD_T(l->kind == LSTM ? cell : state)};
     status = run_into(ops[l->kind], args, results_of[l->kind], to);
@@ -118,7 +126,7 @@ static td_status run_times(td_call *call, cell_kind kind) {
         int64_t t = time_at(&l, times, k);
         TD_TRY(td_interrupt_check());
         for (int r = 0; r < results_of[kind]; r++)
-            TD_TRY(take_time(call->out[r], r == 0 || l.keeps ? t : 0, &to[r]));
+            TD_TRY(view_time(call->out[r], r == 0 || l.keeps ? t : 0, &to[r]));
         TD_TRY(run_time(&l, t, state, cell, to));
         td_release(state);
         state = td_retain(to[0]);
