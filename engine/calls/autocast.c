@@ -174,7 +174,7 @@ static td_status make_unrecorded(const void *ctx, td_tensor **out) {
 static td_tensor *find_unrecorded(td_tensor *x, td_dtype to) {
     td_form_key key = {TD_FORM_CAST, x->data, {to, x->ndim}};
     const weight_cast c = {x, to};
-    if (x->ndim > TD_INLINE_DIMS || x->storage->device.type != TD_CPU ||
+    if (x->layout != TD_STRIDED || x->ndim > TD_INLINE_DIMS || x->storage->device.type != TD_CPU ||
         td_modes_current.dispatcher)
         return NULL;
     memcpy(key.word + 2, x->sizes, sizeof(int64_t) * x->ndim);

@@ -93,6 +93,17 @@ t.test("casts_that_are_kept_are_of_their_own_tensor", function()
     end
 end)
 
+t.test("sparse_weights_are_not_kept", function()
+    local before = tide.memory_stats().kept
+    local w = tide.eye(IN):to_sparse():requires_grad_()
+    for _ = 1, 3 do
+        tide.no_grad(function()
+            tide.autocast("cpu", function() pcall(tide.matmul, w, tide.randn(IN, ROWS)) end, { dtype = tide.bfloat16 })
+        end)
+    end
+    t.eq(tide.memory_stats().kept, before)
+end)
+
 -- A step of training under autocast, its region's end included.
 local function trained(layer, optimizer)
     optimizer:zero_grad()
