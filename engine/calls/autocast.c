@@ -1,10 +1,12 @@
-/* autocast.c: the arguments of calls under autocast, and the casts of weights that are kept. */
+/* autocast.c: the arguments of calls under autocast, and the casts of weights that are kept: for a
+ * region, or, where nothing is recorded, for as long as the weight stays as it is. */
 #include "engine/calls/autocast.h"
 
 #include "engine/autograd/autograd.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/ops/given.h"
+#include "engine/ops/make/kept_forms.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -147,14 +149,54 @@ static bool is_eligible(const td_tensor *x, const td_call *call) {
 
 static bool is_weight(const td_tensor *x, td_dtype to) {
     return x->dtype == TD_F32 && to != TD_F32 && x->requires_grad && td_is_leaf(x) && !x->base &&
-           !td_modes_current.uncached && !td_modes_current.inference && td_modes_current.region;
+           !td_modes_current.uncached;
 }
 
-/* A cast that is kept is recorded, though it be made under no_grad: the next call may need it. */
+typedef struct weight_cast {
+    td_tensor *x;
+    td_dtype to;
+} weight_cast;
+
+/* Of use in every mode that records nothing. */
+static td_status make_unrecorded(const void *ctx, td_tensor **out) {
+    const weight_cast *c = ctx;
+    const td_modes before = td_get_modes();
+    td_modes_current.grad_disabled = true;
+    td_modes_current.inference = false;
+    td_status status = TD_APPLY(out, to, TD_T(c->x), TD_DTYPE(c->to));
+    td_set_modes(before);
+    return status;
+}
+
+/* The cast that is kept beside a weight's storage from region to region, as long as nothing is
+ * recorded: new, or NULL. It is asked for while operators are recorded as well, so that casts of
+ * what has been written since go. */
+static td_tensor *find_unrecorded(td_tensor *x, td_dtype to) {
+    td_form_key key = {TD_FORM_CAST, x->data, {to, x->ndim}};
+    const weight_cast c = {x, to};
+    if (x->layout != TD_STRIDED || x->ndim > TD_INLINE_DIMS || x->storage->device.type != TD_CPU ||
+        td_modes_current.dispatcher)
+        return NULL;
+    memcpy(key.word + 2, x->sizes, sizeof(int64_t) * x->ndim);
+    memcpy(key.word + 2 + TD_INLINE_DIMS, x->strides, sizeof(int64_t) * x->ndim);
+    td_tensor *found = td_kept_form(x->storage, &key, make_unrecorded, &c);
+    if (found && td_is_recording()) {
+        td_release(found);
+        found = NULL;
+    }
+    return found;
+}
+
+/* A cast that a region keeps is recorded, though it be made under no_grad: the next call may need
+ * it. */
 static td_status cast_weight(td_tensor *x, td_dtype to, td_tensor **out) {
     *out = find_kept(x, to);
+    if (!*out)
+        *out = find_unrecorded(x, to);
     if (*out)
         return TD_OK;
+    if (td_modes_current.inference || !td_modes_current.region)
+        return TD_APPLY(out, to, TD_T(x), TD_DTYPE(to));
     bool before = td_set_grad_enabled(true);
     td_status status = TD_APPLY(out, to, TD_T(x), TD_DTYPE(to));
     td_set_grad_enabled(before);

@@ -4,7 +4,8 @@
  *
  * The casts are recorded, so gradients come back in the dtype of what was cast. Those of weights
  * (float32 leaves that require grad) are made once and kept for the outermost region, unless they
- * are written in it. Knows nothing of the kernels that run then.
+ * are written in it; on the CPU, while nothing is recorded, for later ones too. Knows nothing of
+ * the kernels that run then.
  */
 #ifndef TD_CALLS_AUTOCAST_H
 #define TD_CALLS_AUTOCAST_H

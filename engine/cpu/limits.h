@@ -38,7 +38,7 @@
     X(PRODUCT_DOTS_4,            32 * 1024,   "multiplications", "4 rows, without AVX-512: the same", "Zen 3", "2026-11-24") \
     X(PRODUCT_PLAIN_WHOLE,       512,         "multiplications", "integers: up to here a plain loop, then our blocks", "", "2026-11-21") \
     X(PRODUCT_PLAIN_SUMS,        16,          "results", "the same for so few sums, however long", "", "2026-11-22") \
-    X(PRODUCT_PACKED_ROWS,       256,         "rows", "bfloat16: from here on the right side is packed by us, not by oneDNN,", "", "2026-11-22") \
+    X(PRODUCT_PACKED_ROWS,       8,           "rows", "bfloat16: from here on the right side is packed by us, and kept, not by oneDNN,", "Zen 4", "2026-11-28") \
     X(PRODUCT_PACKED_SIDES,      64,          "rows, columns", "where it has so many", "", "2026-11-22") \
     X(PRODUCT_TEAM,              32,          "rows, columns", "of a product that is long inside: from here on the library's team", "Zen 4", "2026-11-24") \
     X(PRODUCT_THREAD,            1000 * 1000, "multiplications", "AVX-512: so many are worth a thread", "", "2026-11-24") \

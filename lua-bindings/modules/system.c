@@ -236,9 +236,8 @@ void tide_open_system(lua_State *L) {
          max_memory_allocated},
         {"memory_stats(device? device=nil) -> table",
          "Bytes allocated, peak and cached, and those of weights that are kept packed for "
-         "products, "
-         "which are among the allocated; allocations, and how many of them the cache could not "
-         "serve.",
+         "products or cast for autocast, which are among the allocated; allocations, and how many "
+         "of them the cache could not serve.",
          memory_stats},
         {"reset_peak_memory_stats(device? device=nil)",
          "Let the peak start from what is in use now.", reset_peak},

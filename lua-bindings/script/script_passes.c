@@ -211,7 +211,8 @@ static void forget_sizes(td_ir_graph *g, td_ir_value *input, uint64_t mask) {
 
 static td_status rewrite_operators(const tide_script_function *f, const td_value *inputs,
                                    const uint64_t *masks, td_ir_graph **out) {
-    static const char *const left_off[] = {"hoist", "epilogue", "fuse", "rows", "order", "reuse"};
+    static const char *const left_off[] = {"hoist", "parts", "epilogue", "fuse",
+                                           "rows",  "order", "reuse"};
     td_passes_options options = {.recorded = false};
     td_status status = copy_for(f, inputs, out);
     for (size_t k = 0; k < sizeof left_off / sizeof *left_off && !status; k++)

@@ -489,3 +489,35 @@ t.test("what_is_held_besides_a_circle_keeps_its_hooks", function()
     t.eq(calls, 1)
     t.eq(others[1].grad:tolist(), { 4, 4, 4 })
 end)
+
+-- 35 MiB of parameters; they are old to the collector when they give way.
+local function large() return tide.nn.Conv2d(512, 2000, 3, { bias = false }) end
+
+t.test("what_a_module_held_before_it_moved_goes_at_once", function()
+    collectgarbage()
+    local before, layer = tide.memory_allocated(), large()
+    local bytes = layer.weight:numel() * 4
+    collectgarbage()
+    layer:to { memory_format = "channels_last" }
+    t.is_true(tide.memory_allocated() - before < bytes * 3 // 2)
+    layer:double()
+    t.is_true(tide.memory_allocated() - before < bytes * 5 // 2)
+    collectgarbage "stop"
+    layer:float()
+    local held = tide.memory_allocated() - before
+    collectgarbage "restart"
+    t.is_true(held > bytes * 5 // 2, "nothing is collected while the collector is stopped")
+    collectgarbage()
+    t.is_true(tide.memory_allocated() - before < bytes * 3 // 2)
+end)
+
+t.test("a_model_in_bytes_holds_no_copy_in_floats", function()
+    collectgarbage()
+    local before, layer = tide.memory_allocated(), large()
+    local bytes = layer.weight:numel() * 4
+    local prepared = tide.quantization.prepare(layer, { observer = tide.quantization.MinMaxObserver })
+    prepared(tide.zeros(1, 512, 3, 3))
+    local small = tide.quantization.convert(prepared)
+    t.is_true(tide.memory_allocated() - before < bytes * 3, "the layer, what was prepared, and a quarter")
+    t.is_true(tide.is_tensor(small(tide.zeros(1, 512, 3, 3))))
+end)

@@ -209,7 +209,7 @@ TEST(a_pass_that_does_not_exist_is_named_with_those_that_do) {
     CHECK_INT(td_passes_switch(&options, "fsue", false), TD_EVALUE);
     CHECK_STR(td_error_message(),
               "there is no pass fsue; passes are inline, types, fold, branches, unroll, peephole, "
-              "common, hoist, dead, epilogue, fuse, rows, order, reuse");
+              "common, hoist, dead, parts, epilogue, fuse, rows, order, reuse");
     for (int k = 0; k < td_pass_count(); k++) {
         CHECK_INT(td_passes_switch(&options, td_pass_get(k)->name, false), TD_OK);
         CHECK(td_pass_find(td_pass_get(k)->name) == td_pass_get(k));

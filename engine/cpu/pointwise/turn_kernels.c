@@ -168,5 +168,12 @@ static void turn(void *restrict out, int64_t out_step, const void *restrict x, i
 #undef MOVE
 }
 
+static void weave(uint16_t *restrict out, const uint16_t *upper, const uint16_t *lower, int64_t n) {
+    for (int64_t k = 0; k < n; k++) {
+        uint32_t pair = upper[k] | (uint32_t)lower[k] << 16;
+        memcpy(out + 2 * k, &pair, sizeof pair);
+    }
+}
+
 extern const td_turn_kernels TD_ISA_SYMBOL(td_turn_kernels);
-const td_turn_kernels TD_ISA_SYMBOL(td_turn_kernels) = {.turn = turn};
+const td_turn_kernels TD_ISA_SYMBOL(td_turn_kernels) = {.turn = turn, .weave = weave};

@@ -4,12 +4,15 @@
 #define TD_CPU_PRODUCT_KEPT_PANELS_H
 
 #include "engine/core/tensor.h"
+#include "engine/cpu/product/bf16_pack.h"
 #include "engine/cpu/product/product.h"
 
 /* The right side of `p`, which lies in `storage`, as td_product_pack makes it of all its terms and
- * columns: new, or NULL where it isn't kept. It is packed and kept when it is met for the second
- * time as it was, and nothing is recorded for backward; it goes when the storage has been written
- * or dies. Where memory is short, and beyond a bound of all that is kept, nothing is. */
+ * columns: new, or NULL where it isn't kept (ops/make/kept_forms.h says when it is). */
 td_tensor *td_kept_panels(td_dtype dtype, td_storage *storage, const td_product_block *p);
+
+/* The same of bfloat16 from `from` on, packed by td_pack_pairs into so many bytes. */
+td_tensor *td_kept_pairs(td_storage *storage, const td_pairs *p, const uint16_t *from,
+                         int64_t bytes);
 
 #endif

@@ -14,6 +14,7 @@
 #include "engine/cpu/product/onednn.h"
 #include "engine/cpu/product/product_ways.h"
 #include "engine/ops/make/copy.h"
+#include "engine/ops/make/kept_forms.h"
 
 #include <limits.h>
 #include <string.h>
@@ -268,7 +269,7 @@ static td_status gemm_tile(const void *ctx, const td_tile *t) {
 static td_status dnn_tile(const void *ctx, const td_tile *t) {
     product p = product_of(ctx, t);
     return td_dnn_matmul(p.dtype, p.batch, p.m, p.n, p.k, for_dnn(&p.a), for_dnn(&p.b), p.bias,
-                         for_dnn(&p.c), p.way == TD_WAY_ONEDNN_PACKED);
+                         for_dnn(&p.c), p.way == TD_WAY_ONEDNN_PACKED, p.right);
 }
 
 static bool fits_int(const matrices *x) {
@@ -417,20 +418,42 @@ static td_status fill_result(const td_product_plan *plan) {
     return status;
 }
 
-/* The operand as float32 matrices (*out, new), column by column where it lies so: turning it takes
- * longer than all else. */
-static td_status widen(const td_tensor *x, td_matrices *as, int64_t batch, int64_t rows,
-                       int64_t columns, td_tensor **out) {
+/* An operand that is to be widened. */
+typedef struct operand {
+    const td_tensor *x;
+    td_matrices as;
+    int64_t batch, rows, columns;
+} operand;
+
+static bool is_turned(const td_matrices *as) {
+    return as->row_stride == 1 && as->column_stride != 1;
+}
+
+/* As float32 matrices, column by column where it lies so: turning it takes longer than all else. */
+static td_status make_wide(const void *ctx, td_tensor **out) {
+    const operand *o = ctx;
     td_tensor *seen = NULL;
-    bool turned = as->row_stride == 1 && as->column_stride != 1;
-    td_matrices across = {as->batch_stride, as->column_stride, as->row_stride};
-    td_status status = turned ? as_batch(x, &across, batch, columns, rows, &seen)
-                              : as_batch(x, as, batch, rows, columns, &seen);
+    td_matrices across = {o->as.batch_stride, o->as.column_stride, o->as.row_stride};
+    td_status status = is_turned(&o->as)
+                           ? as_batch(o->x, &across, o->batch, o->columns, o->rows, &seen)
+                           : as_batch(o->x, &o->as, o->batch, o->rows, o->columns, &seen);
     if (status == TD_OK)
         status = td_contiguous_as(seen, TD_F32, out);
-    *as = (td_matrices){rows * columns, turned ? 1 : columns, turned ? rows : 1};
     td_release(seen);
     return status;
+}
+
+/* The same, new; a right side that few rows meet may be kept so (`keeps`). *as becomes what it is
+ * of *out. */
+static td_status widen(const td_tensor *x, td_matrices *as, int64_t batch, int64_t rows,
+                       int64_t columns, bool keeps, td_tensor **out) {
+    const operand o = {x, *as, batch, rows, columns};
+    const td_form_key key = {
+        TD_FORM_WIDE, x->data, {x->dtype, rows, columns, as->row_stride, as->column_stride}};
+    bool turned = is_turned(as);
+    *as = (td_matrices){rows * columns, turned ? 1 : columns, turned ? rows : 1};
+    *out = keeps ? td_kept_form(x->storage, &key, make_wide, &o) : NULL;
+    return *out ? TD_OK : make_wide(&o, out);
 }
 
 /* In float32, rounded once at the end. */
@@ -439,8 +462,9 @@ static td_status multiply_wide(const td_product_plan *plan) {
     td_product_plan p = *plan;
     td_tensor *a = NULL, *b = NULL, *bias = NULL, *result = NULL, *out = NULL;
     td_status status = TD_OK;
-    TD_TRY(widen(plan->a, &p.as_a, p.batch, p.m, p.k, &a));
-    TD_TRY(widen(plan->b, &p.as_b, p.batch, p.k, p.n, &b));
+    bool keeps = p.batch == 1 && p.m <= TD_LIMIT(PRODUCT_FEW_MOST);
+    TD_TRY(widen(plan->a, &p.as_a, p.batch, p.m, p.k, false, &a));
+    TD_TRY(widen(plan->b, &p.as_b, p.batch, p.k, p.n, keeps, &b));
     if (plan->bias)
         TD_TRY(td_contiguous_as((td_tensor *)plan->bias, TD_F32, &bias));
     TD_TRY(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 3, sizes, &result));

@@ -19,7 +19,7 @@
 #include "engine/cpu/limits.h"
 #include "engine/cpu/loaded_libraries/loaded_libraries.h"
 #include "engine/cpu/loaded_libraries/onednn.h"
-#include "engine/cpu/product/bf16_pack.h"
+#include "engine/cpu/product/kept_panels.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -360,8 +360,14 @@ static td_status reorder(dnnl_stream_t stream, dnnl_primitive_t primitive, dnnl_
     return code == dnnl_success ? TD_OK : fail_dnn("reordering", code);
 }
 
-/* Run a plan on data in our layouts, in the order of its arguments. */
-static td_status run_held(const plan *p, void *const *data) {
+/* An argument that we pack, as it is kept packed beside its storage: new, or NULL. */
+static td_tensor *find_pairs(const plan_arg *a, const void *data, td_storage *storage) {
+    return td_kept_pairs(storage, &a->pairs, data, (int64_t)dnn->layout_bytes(a->theirs));
+}
+
+/* Run a plan on data in our layouts, in the order of its arguments; `right` is the storage of the
+ * one that is packed by us, which may be kept so, or NULL. */
+static td_status run_held(const plan *p, void *const *data, td_storage *right) {
     run_state r = {0};
     dnnl_exec_arg_t args[MAX_ARGS + 1];
     dnnl_memory_t ours[MAX_ARGS];
@@ -378,6 +384,12 @@ static td_status run_held(const plan *p, void *const *data) {
         args[k].memory = ours[k];
         if (!a->reorder && !a->pairs.deep)
             continue;
+        td_tensor *kept = a->pairs.deep && right ? find_pairs(a, data[k], right) : NULL;
+        if (kept) {
+            r.room[r.nroom++] = kept;
+            TD_TRY(wrap(&r, a->theirs, kept->data, &args[k].memory));
+            continue;
+        }
         TD_TRY(make_room(&r, a->theirs, &args[k].memory));
         if (a->pairs.deep)
             td_pack_pairs(&a->pairs, data[k], r.room[r.nroom - 1]->data);
@@ -404,10 +416,10 @@ done:
 
 /* Some of oneDNN's products use the stack pointer as one register more: it points into the heap
  * then, where a signal's handler would write its frame. */
-static td_status plan_run(const plan *p, void *const *data) {
+static td_status plan_run(const plan *p, void *const *data, td_storage *right) {
     sigset_t before;
     td_signals_hold(&before);
-    td_status status = run_held(p, data);
+    td_status status = run_held(p, data, right);
     td_signals_release(&before);
     return status;
 }
@@ -415,7 +427,7 @@ static td_status plan_run(const plan *p, void *const *data) {
 typedef td_status (*plan_maker)(const void *what, plan *p);
 
 static td_status run_planned(const plan_key *key, plan_maker make, const void *what,
-                             void *const *data) {
+                             void *const *data, td_storage *right) {
     td_status status = TD_OK;
     plan *p = cache_find(key);
     if (TD_UNLIKELY(!p)) {
@@ -430,18 +442,19 @@ static td_status run_planned(const plan_key *key, plan_maker make, const void *w
             cache_keep(p);
     }
     if (status == TD_OK)
-        status = plan_run(p, data);
+        status = plan_run(p, data, right);
     plan_release(p);
     return status;
 }
 
 /* Plans are made for a number of threads. */
-static td_status run(plan_key *key, plan_maker make, const void *what, void *const *data) {
+static td_status run(plan_key *key, plan_maker make, const void *what, void *const *data,
+                     td_storage *right) {
     td_status status = start();
     if (status)
         return status;
     key->word[KEY_WORDS - 1] = td_team_enter(INT_MAX);
-    return run_planned(key, make, what, data);
+    return run_planned(key, make, what, data, right);
 }
 
 static const dnnl_data_type_t types[TD_DTYPE_COUNT] = {[TD_BF16] = dnnl_bf16, [TD_F32] = dnnl_f32};
@@ -535,14 +548,14 @@ int td_dnn_bfloat_gain(void) {
 
 td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
                         td_dnn_matrices a, td_dnn_matrices b, const void *bias, td_dnn_matrices c,
-                        bool packs) {
+                        bool packs, td_storage *right) {
     dnnl_data_type_t type = types[dtype];
     matmul_shape s = {type, batch, m, n, k, a, b, c, bias != NULL, packs};
     plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride, a.column_stride,
                      b.batch_stride, b.row_stride, b.column_stride, c.batch_stride, c.row_stride,
                      c.column_stride, bias != NULL, packs}};
     void *data[MAX_ARGS] = {a.data, b.data, c.data, (void *)bias};
-    return run(&key, make_matmul, &s, data);
+    return run(&key, make_matmul, &s, data, right);
 }
 
 static td_status run_sgemm(const td_gemm *g) {
@@ -812,7 +825,7 @@ td_status td_dnn_conv(td_conv_direction direction, td_dtype dtype, const td_conv
     bool swap = direction == TD_CONV_WEIGHT; /* oneDNN's order: gradient first */
     plan_key key = conv_key(conv_kinds[direction], types[dtype], s, bias != NULL);
     void *data[MAX_ARGS] = {(void *)(swap ? b : a), (void *)(swap ? a : b), out, (void *)bias};
-    return run(&key, make_conv, s, data);
+    return run(&key, make_conv, s, data, NULL);
 }
 
 /* ---- what it is ---- */

@@ -21,10 +21,11 @@ int td_dnn_bfloat_gain(void);
 /* c[i] = a[i] b[i] (+ bias[n] in every row), i < batch; a is m x k, b k x n, c m x n, all of one
  * dtype: float32, or bfloat16 (summed in float32) where td_dnn_bfloat_gain. Of each matrix one
  * stride is 1. A bias is for a batch of 1. `packs`: the right side of one large bfloat16 product is
- * packed by us. */
+ * packed by us, and may be kept so beside `right`, the storage in which it lies, if that is not
+ * NULL. */
 td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
                         td_dnn_matrices a, td_dnn_matrices b, const void *bias, td_dnn_matrices c,
-                        bool packs) TD_MUST_CHECK;
+                        bool packs, td_storage *right) TD_MUST_CHECK;
 
 /* The same of float32, without a bias, by the function that oneDNN has beside its primitives:
  * quicker called, and slower with AVX-512 than what they choose there. */

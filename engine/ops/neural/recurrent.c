@@ -51,7 +51,15 @@ static int64_t time_at(const layer *l, int64_t times, int64_t k) {
     return l->backwards ? times - 1 - k : k;
 }
 
-/* What is there of a time; NULL of NULL. */
+/* What is there of a time, where nothing is recorded and no dispatcher takes calls; NULL of NULL.
+ */
+static td_status view_time(td_tensor *x, int64_t t, td_tensor **out) {
+    *out = NULL;
+    return x ? td_tensor_view(x, x->ndim - 1, x->sizes + 1, x->strides + 1, t * x->strides[0], out)
+             : TD_OK;
+}
+
+/* The same by an operator. */
 static td_status take_time(td_tensor *x, int64_t t, td_tensor **out) {
     *out = NULL;
     return x ? TD_APPLY(out, select, TD_T(x), TD_I(0), TD_I(t)) : TD_OK;
@@ -82,7 +90,7 @@ static td_status run_time(const layer *l, int64_t t, td_tensor *state, td_tensor
     td_status status = TD_OK;
     if (l->casts)
         TD_STEP(&h, to, TD_T(h), TD_DTYPE((td_dtype)l->w->dtype));
-    TD_TRY(take_time(l->x, t, &x));
+    TD_TRY(view_time(l->x, t, &x));
     TD_TRY(TD_APPLY(&sums, linear, TD_T(h), TD_T(l->w), td_tensor_or_nil(l->bias)));
     const td_value args[] = {TD_T(x), TD_T(sums), TD_T(l->kind == LSTM ? cell : state)};
     status = run_into(ops[l->kind], args, results_of[l->kind], to);
@@ -118,7 +126,7 @@ static td_status run_times(td_call *call, cell_kind kind) {
         int64_t t = time_at(&l, times, k);
         TD_TRY(td_interrupt_check());
         for (int r = 0; r < results_of[kind]; r++)
-            TD_TRY(take_time(call->out[r], r == 0 || l.keeps ? t : 0, &to[r]));
+            TD_TRY(view_time(call->out[r], r == 0 || l.keeps ? t : 0, &to[r]));
         TD_TRY(run_time(&l, t, state, cell, to));
         td_release(state);
         state = td_retain(to[0]);
@@ -145,6 +153,15 @@ static td_status run_lstm_times(td_call *call) {
 
 /* ---- and back ---- */
 
+/* A layer's way back. All but its results are borrowed from a node or from a call. */
+typedef struct way_back {
+    const layer *l;
+    int64_t times;
+    td_tensor *const *g;    /* gradients of its results; NULL: none */
+    td_tensor *const *made; /* its results */
+    bool first;             /* is the gradient of the first state wanted? */
+} way_back;
+
 /* What is made of the gradients: lists of all times, in room for them, or one by one. */
 typedef struct lists {
     td_tensor *all[LISTS];    /* whole; room for them at first, or NULL */
@@ -164,17 +181,17 @@ typedef struct moment {
     td_tensor *before; /* the state (GRU) or cell state (LSTM) that it began with */
 } moment;
 
-static td_status take_moment(const td_grad *grad, const layer *l, int64_t times, int64_t k,
-                             moment *m) {
-    int64_t t = time_at(l, times, k);
+static td_status take_moment(const way_back *w, int64_t k, moment *m) {
+    const layer *l = w->l;
+    int64_t t = time_at(l, w->times, k);
     td_status status = TD_OK;
     memset(m, 0, sizeof *m);
     for (int r = 0; r < results_of[l->kind]; r++) {
-        TD_TRY(take_time(grad->gout[r], t, &m->g[r]));
-        TD_TRY(take_time(grad->out[r], t, &m->made[r]));
+        TD_TRY(take_time(w->g[r], t, &m->g[r]));
+        TD_TRY(take_time(w->made[r], t, &m->made[r]));
     }
     if (l->kind != ELMAN && k > 0)
-        status = take_time(grad->out[l->kind == LSTM], time_at(l, times, k - 1), &m->before);
+        status = take_time(w->made[l->kind == LSTM], time_at(l, w->times, k - 1), &m->before);
     else if (l->kind != ELMAN)
         m->before = td_retain(l->kind == LSTM ? l->cell : l->h);
 done:
@@ -240,14 +257,14 @@ done:
 
 /* The gradients of what comes to the gates of the k-th time, into the lists; what was carried from
  * the time behind it becomes what is carried to the one before. */
-static td_status back_time(const td_grad *grad, const layer *l, int64_t times, int64_t k,
-                           lists *made, carried *c) {
+static td_status back_time(const way_back *w, int64_t k, lists *made, carried *c) {
+    const layer *l = w->l;
     td_tensor *to[LISTS + 1] = {NULL}, *results[LISTS + 1] = {NULL};
-    int64_t t = time_at(l, times, k);
+    int64_t t = time_at(l, w->times, k);
     int n = lists_of[l->kind];
     moment m;
     td_status status = TD_OK;
-    TD_TRY(take_moment(grad, l, times, k, &m));
+    TD_TRY(take_moment(w, k, &m));
     if (made->all[0])
         TD_TRY(take_places(l, made, &m, t, to));
     TD_TRY(run_gradients(l, &m, c, made->all[0] ? to : NULL, results));
@@ -255,7 +272,7 @@ static td_status back_time(const td_grad *grad, const layer *l, int64_t times, i
     c->beside = td_retain(results[n]);
     td_release(c->by_weights);
     c->by_weights = NULL;
-    if (k > 0 || td_grad_needs(grad, 1))
+    if (k > 0 || w->first)
         TD_TRY(TD_APPLY(&c->by_weights, matmul, TD_T(results[n - 1]), TD_T(l->w)));
     for (int i = 0; i < n && !made->all[0]; i++)
         made->times[i][t] = td_retain(results[i]);
@@ -264,6 +281,132 @@ done:
     release_all(LISTS + 1, to);
     release_all(LISTS + 1, results);
     return status;
+}
+
+/* Room for the lists, where nothing that is made of them is recorded and kernels will do. */
+static td_status open_lists(const way_back *w, bool room, lists *made) {
+    const layer *l = w->l;
+    td_status status = TD_OK;
+    for (int i = 0; i < lists_of[l->kind] && status == TD_OK; i++) {
+        int64_t sizes[] = {w->times, w->made[0]->sizes[1], l->w->sizes[0]};
+        if (room) {
+            status = td_tensor_empty((td_dtype)l->w->dtype, td_tensor_device(l->w), 3, sizes,
+                                     &made->all[i]);
+        } else {
+            made->times[i] = td_calloc((size_t)w->times, sizeof *made->times[i]);
+            status = made->times[i] ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
+        }
+    }
+    return status;
+}
+
+static td_status close_lists(const layer *l, int64_t times, lists *made) {
+    td_status status = TD_OK;
+    for (int i = 0; i < lists_of[l->kind] && status == TD_OK; i++)
+        if (!made->all[i])
+            status =
+                TD_APPLY(&made->all[i], stack, TD_TENSORS((int32_t)times, made->times[i]), TD_I(0));
+    return status;
+}
+
+static void release_lists(int64_t times, lists *made) {
+    release_all(LISTS, made->all);
+    for (int i = 0; i < LISTS; i++) {
+        for (int64_t t = 0; made->times[i] && t < times; t++)
+            td_release(made->times[i][t]);
+        td_free(made->times[i]);
+    }
+}
+
+/* From the last time to the first. */
+static td_status go_back(const way_back *w, bool room, lists *made, carried *c) {
+    td_status status = TD_OK;
+    TD_TRY(open_lists(w, room, made));
+    for (int64_t k = w->times - 1; k >= 0; k--) {
+        TD_TRY(td_interrupt_check());
+        TD_TRY(back_time(w, k, made, c));
+    }
+    status = close_lists(w->l, w->times, made);
+done:
+    return status;
+}
+
+/* The same as one operator; args: as TIMES_GRADIENTS has them. What is not wanted of the first
+ * state is a tensor without elements. */
+static td_status run_gradients_of_times(td_call *call, cell_kind kind) {
+    const td_value *a = call->args;
+    const layer l = {.kind = kind,
+                     .h = a[2].tensor,
+                     .w = a[3].tensor,
+                     .cell = td_arg_tensor(a[4]),
+                     .backwards = a[8].b,
+                     .rectified = a[9].b};
+    td_tensor *g[RESULTS] = {td_arg_tensor(a[0]), td_arg_tensor(a[1])};
+    td_tensor *gates = td_arg_tensor(a[7]);
+    td_tensor *results[RESULTS] = {a[5].tensor, kind == LSTM ? a[6].tensor : gates, gates};
+    const way_back w = {&l, a[5].tensor->sizes[0], g, results, a[10].b};
+    const int64_t none = 0;
+    lists made = {.all = {NULL}};
+    carried c = {NULL, NULL};
+    td_status status = TD_OK;
+    int n = lists_of[kind];
+    TD_TRY(go_back(&w, !td_grad_enabled(), &made, &c));
+    if (!c.by_weights)
+        TD_TRY(
+            td_tensor_empty((td_dtype)l.w->dtype, td_tensor_device(l.w), 1, &none, &c.by_weights));
+    for (int i = 0; i < n; i++)
+        call->out[i] = td_retain(made.all[i]);
+    call->out[n] = td_retain(c.by_weights);
+    if (kind != ELMAN)
+        call->out[n + 1] = td_retain(c.beside);
+done:
+    release_lists(w.times, &made);
+    td_release(c.by_weights);
+    td_release(c.beside);
+    return status;
+}
+static td_status run_elman_times_gradients(td_call *call) {
+    return run_gradients_of_times(call, ELMAN);
+}
+static td_status run_gru_times_gradients(td_call *call) {
+    return run_gradients_of_times(call, GRU);
+}
+static td_status run_lstm_times_gradients(td_call *call) {
+    return run_gradients_of_times(call, LSTM);
+}
+
+/* By that operator: graphs have one node for it then. */
+static td_status go_back_at_once(const way_back *w, lists *made, carried *c) {
+    const layer *l = w->l;
+    bool cells = l->kind == LSTM, gates = l->kind != ELMAN;
+    const td_op *ops[] = {[ELMAN] = TD_OP(elman_times_gradients),
+                          [GRU] = TD_OP(gru_times_gradients),
+                          [LSTM] = TD_OP(lstm_times_gradients)};
+    const td_value args[] = {td_tensor_or_nil(w->g[0]),
+                             cells ? td_tensor_or_nil(w->g[1]) : TD_NIL,
+                             TD_T(l->h),
+                             TD_T(l->w),
+                             td_tensor_or_nil(l->cell),
+                             TD_T(w->made[0]),
+                             cells ? TD_T(w->made[1]) : TD_NIL,
+                             gates ? TD_T(w->made[results_of[l->kind] - 1]) : TD_NIL,
+                             TD_B(l->backwards),
+                             TD_B(l->rectified),
+                             TD_B(w->first)};
+    td_tensor *out[LISTS + 2];
+    int n = lists_of[l->kind];
+    td_status status = td_op_apply(ops[l->kind], out, ops[l->kind]->nparams, args);
+    if (status)
+        return status;
+    for (int i = 0; i < n; i++)
+        made->all[i] = out[i];
+    c->by_weights = out[n];
+    c->beside = gates ? out[n + 1] : NULL;
+    if (!w->first) {
+        td_release(c->by_weights);
+        c->by_weights = NULL;
+    }
+    return TD_OK;
 }
 
 /* Gates^T times the states that they were made of, at all times at once. */
@@ -289,58 +432,19 @@ done:
     return status;
 }
 
-static td_status open_lists(const td_grad *grad, const layer *l, int64_t times, lists *made) {
-    bool room = !td_grad_enabled() && !td_modes_current.dispatcher;
-    td_status status = TD_OK;
-    for (int r = 1; r < results_of[l->kind]; r++)
-        room = room && (r != results_of[l->kind] - 1 || !grad->gout[r]);
-    for (int i = 0; i < lists_of[l->kind] && status == TD_OK; i++) {
-        int64_t sizes[] = {times, grad->out[0]->sizes[1], l->w->sizes[0]};
-        if (room) {
-            status = td_tensor_empty((td_dtype)l->w->dtype, td_tensor_device(l->w), 3, sizes,
-                                     &made->all[i]);
-        } else {
-            made->times[i] = td_calloc((size_t)times, sizeof *made->times[i]);
-            status = made->times[i] ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
-        }
-    }
-    return status;
-}
-
-static td_status close_lists(const layer *l, int64_t times, lists *made) {
-    td_status status = TD_OK;
-    for (int i = 0; i < lists_of[l->kind] && status == TD_OK; i++)
-        if (!made->all[i])
-            status =
-                TD_APPLY(&made->all[i], stack, TD_TENSORS((int32_t)times, made->times[i]), TD_I(0));
-    return status;
-}
-
-static void release_lists(int64_t times, lists *made) {
-    release_all(LISTS, made->all);
-    for (int i = 0; i < LISTS; i++) {
-        for (int64_t t = 0; made->times[i] && t < times; t++)
-            td_release(made->times[i][t]);
-        td_free(made->times[i]);
-    }
-}
-
 static td_status grad_times(td_grad *grad, cell_kind kind) {
-    layer l = layer_of(kind, grad->args);
-    int ndim;
-    int64_t times = td_grad_shape(grad, 0, &ndim)[0];
+    const layer l = layer_of(kind, grad->args);
+    int ndim, last = results_of[kind] - 1;
+    const way_back w = {&l, td_grad_shape(grad, 0, &ndim)[0], grad->gout, grad->out,
+                        td_grad_needs(grad, 1)};
     lists made = {.all = {NULL}};
     carried c = {NULL, NULL};
+    bool kernels = !td_grad_enabled() && (last == 0 || !grad->gout[last]);
     td_status status = TD_OK;
-    TD_TRY(open_lists(grad, &l, times, &made));
-    for (int64_t k = times - 1; k >= 0; k--) {
-        TD_TRY(td_interrupt_check());
-        TD_TRY(back_time(grad, &l, times, k, &made, &c));
-    }
-    TD_TRY(close_lists(&l, times, &made));
+    TD_TRY(kernels ? go_back_at_once(&w, &made, &c) : go_back(&w, false, &made, &c));
     td_tensor *of_states = made.all[lists_of[kind] - 1];
     if (td_grad_needs(grad, 2))
-        TD_TRY(weight_gradient(grad, &l, times, of_states, &grad->in[2]));
+        TD_TRY(weight_gradient(grad, &l, w.times, of_states, &grad->in[2]));
     if (kind == GRU && td_grad_needs(grad, 5))
         TD_TRY(TD_APPLY(&grad->in[5], sum, TD_T(of_states), TD_INTS(2, ((int64_t[]){0, 1}))));
     if (kind == LSTM)
@@ -350,7 +454,7 @@ static td_status grad_times(td_grad *grad, cell_kind kind) {
     grad->in[0] = td_retain(made.all[0]);
     grad->in[1] = td_retain(c.by_weights);
 done:
-    release_lists(times, &made);
+    release_lists(w.times, &made);
     td_release(c.by_weights);
     td_release(c.beside);
     return status;
@@ -391,3 +495,23 @@ TIMES(lstm_times, "Tensor cell, bool keep", "(Tensor states, Tensor cells, Tenso
       "states are multiplied in the dtype of w; keep: cell states and gates of all times, not of "
       "the last alone.",
       "h, cell, w, states, cells, gates");
+
+#define TIMES_GRADIENTS(name, results, text)                                                       \
+    TD_OPERATOR(name##_gradients) = {                                                              \
+        .schema = "(Tensor? g, Tensor? given, Tensor h, Tensor w, Tensor? cell, Tensor states, "   \
+                  "Tensor? cells, Tensor? gates, bool backwards, bool rectified, bool first) -> "  \
+                  "(" results ")",                                                                 \
+        .doc = text,                                                                               \
+        .run = run_##name##_gradients,                                                             \
+        .flags = TD_OP_INTERNAL | TD_OP_NONDIFF}
+
+TIMES_GRADIENTS(
+    elman_times, "Tensor of_x, Tensor before",
+    "The gradients of elman_times by kernels: of x at all times and, if `first`, of h.");
+TIMES_GRADIENTS(gru_times, "Tensor of_x, Tensor of_h, Tensor before, Tensor beside",
+                "The gradients of gru_times by kernels: of x and of products with w at all times; "
+                "of h through those products, if `first`, and past them.");
+TIMES_GRADIENTS(
+    lstm_times, "Tensor of_x, Tensor before, Tensor cell_before",
+    "The gradients of lstm_times by kernels: of x at all times, of h, if `first`, and of "
+    "cell.");

@@ -6,6 +6,7 @@
 #include "engine/ops/make/copy.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/plan/reduction.h"
+#include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <string.h>
@@ -164,6 +165,40 @@ static td_status kernel_slice_backward(td_call *call) {
 done:
     td_release(part);
     return status;
+}
+
+/* Added to zeros, as a sum of such tensors adds them: the zeros of the result are positive. */
+static td_status kernel_slices_backward(td_call *call) {
+    const td_value list = call->args[0], starts = call->args[3];
+    const int64_t dim = call->args[2].i;
+    td_tensor *place = NULL;
+    td_status status = TD_OK;
+    TD_TRY(td_fill_int(call->out[0], 0));
+    for (int k = 0; k < list.n; k++) {
+        int64_t start = starts.ints[k], stop = start + list.tensors[k]->sizes[dim];
+        TD_TRY(td_slice_view(call->out[0], dim, TD_I(start), TD_I(stop), 1, &place));
+        const td_operand both[] = {{.tensor = place}, {.tensor = list.tensors[k]}};
+        td_pointwise_plan sum = {.program = td_primitive_program(TD_PW_add),
+                                 .operands = both,
+                                 .compute = (td_dtype)place->dtype,
+                                 .out = place};
+        TD_TRY(TD_RUN(td_tensor_device(place), pointwise, &sum));
+        td_release(place);
+        place = NULL;
+    }
+done:
+    td_release(place);
+    return status;
+}
+
+static td_status rule_slices_backward(const td_call *call, td_meta *out) {
+    const td_value list = call->args[0], size = call->args[1], starts = call->args[3];
+    if (list.n == 0 || list.n != starts.n || size.n == 0)
+        return td_fail(TD_EVALUE, "a start for each of one part or more expected");
+    out->dtype = (td_dtype)list.tensors[0]->dtype;
+    out->ndim = size.n;
+    memcpy(out->sizes, size.ints, sizeof(int64_t) * (size_t)size.n);
+    return TD_OK;
 }
 
 static td_status run_expand_back(td_call *call) {
@@ -359,6 +394,14 @@ TD_OPERATOR(slice_backward) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = "part: slice(g, dim, start, stop, step)",
     .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(slices_backward) = {
+    .schema = "(Tensor[] parts, int[] size, int dim, int[] starts) -> Tensor",
+    .doc = "Parts that don't overlap in their places along a dim of a tensor of zeros.",
+    .rule = rule_slices_backward,
+    .kernel = kernel_slices_backward,
+    .dtypes = TD_DTYPES_ALL,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(expand_back) = {
     .schema = "(Tensor x, int[] size, dim[]? dim, bool keepdim) -> Tensor",

@@ -22,6 +22,8 @@ static const td_pass passes[] = {
     {"hoist", "What is the same in every trip of a loop is computed once, before it.", true,
      td_pass_hoist},
     {"dead", "What nobody reads is not computed, unless it acts or may fail.", false, td_pass_dead},
+    {"parts", "A sum of parts in their places is one tensor that they are put into.", true,
+     td_pass_parts},
     {"epilogue",
      "A convolution pads its images, adds to its result and limits it as steps of its own.", true,
      td_pass_epilogue},

@@ -76,6 +76,7 @@ td_status td_pass_peephole(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
 td_status td_pass_common(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
 td_status td_pass_hoist(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
 td_status td_pass_dead(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
+td_status td_pass_parts(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
 td_status td_pass_epilogue(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
 td_status td_pass_fuse(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;
 td_status td_pass_rows(td_ir_graph *g, td_pass_note *note) TD_MUST_CHECK;

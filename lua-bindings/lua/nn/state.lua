@@ -41,11 +41,23 @@ local function without_format(arguments)
         or options.memory_format == tide.channels_last_3d and 5 or 0
 end
 
--- Tensors that change are new ones, shared where the old ones were. A memory format is for those that have
--- its dims.
-local function move_to(base, self, ...)
+local MANY <const> = 32 << 20 -- bytes
+
+--- tide._collect_replaced(bytes): parameters of so many bytes have given way to others. They have grown old, so that Lua would find
+-- them dead only when as much again has been made, and blocks as large as theirs are seldom asked for: where they are many, they go
+-- now, and their memory back to the system.
+function tide._collect_replaced(bytes)
+    if bytes >= MANY and collectgarbage "isrunning" then
+        collectgarbage()
+        tide.empty_cache()
+    end
+end
+
+-- Tensors that change are new ones, shared where the old ones were: the bytes that changed. A memory format is for those that
+-- have its dims.
+local function move_tensors(base, self, ...)
     local walk, accept = base.walk, base.accept
-    local given, moved = format_as_option(table.pack(...)), {}
+    local given, moved, bytes = format_as_option(table.pack(...)), {}, 0
     local plain, dims = without_format(given)
     local function move(x)
         local arguments = (dims == 0 or x:dim() == dims) and given or plain
@@ -71,11 +83,18 @@ local function move_to(base, self, ...)
         moved[x] = moved[x] or (x:is_floating_point() and not owner.keeps_dtypes and move or move_as_it_is)(x)
         accept(moved[x])
         rawset(owner, name, moved[x])
+        bytes = bytes + (rawequal(moved[x], x) and 0 or x:numel() * x:element_size())
     end
     walk(self, "parameter", "", nil, convert)
     walk(self, "buffer", "", nil, convert)
+    return bytes
+end
+
+local function move_to(base, self, ...)
+    tide._collect_replaced(move_tensors(base, self, ...))
     return self
 end
+
 -- ---- copies ----
 
 local copy

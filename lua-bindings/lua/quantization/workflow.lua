@@ -288,47 +288,62 @@ return function(quantization)
         end
     end
 
+    -- Bytes of a model's parameters, of which what is made of it has had a copy.
+    local function bytes_of(model)
+        local bytes = 0
+        for _, x in ipairs(model:parameters()) do
+            bytes = bytes + x:numel() * x:element_size()
+        end
+        return bytes
+    end
+
+    local function converted(model)
+        local copy, stubbed, made, full_names = model:clone():eval(), has_stub(model), {}, {}
+        for full, module in copy:named_modules() do
+            full_names[module] = full
+        end
+        local function put(parent, name, module) made[#made + 1] = { parent, name, module } end
+        each(copy, { Observed, ObservedFloat, Waiting, QuantStub, DeQuantStub, FloatFunctional }, function(parent, names, k)
+            local name, part = names[k], parent[names[k]]
+            local full = full_names[part]
+            if is_a(part, DeQuantStub) then
+                return put(parent, name, nn.quantized.DeQuantize())
+            elseif is_a(part, Waiting) then
+                return put(parent, name, of_layer(full, replaced, part))
+            elseif not part.output then
+                return
+            end
+            local scale, point = of_layer(full, parameters_of, part.output)
+            if is_a(part, QuantStub) then
+                put(parent, name, nn.quantized.Quantize(scale, point))
+            elseif is_a(part, FloatFunctional) then
+                put(parent, name, nn.quantized.QFunctional(scale, point))
+            elseif is_a(part, ObservedFloat) then
+                put(parent, name, nn.quantized.Float(of_layer(full, replaced, part.module), scale, point, meets(parent, names, k, DeQuantStub)))
+            else
+                local options = { scale = scale, zero_point = point, relu = part.relu, weight = part.weight_observer }
+                if not stubbed then
+                    options.in_scale, options.in_zero_point = of_layer(full, parameters_of, part.input)
+                    options.floats = not meets(parent, names, k, Observed)
+                end
+                put(parent, name, of_layer(full, small_of, part.layer, options))
+            end
+        end)
+        for _, entry in ipairs(made) do
+            entry[1][entry[2]] = entry[3]
+        end
+        if #made == 0 then
+            fail("convert: the model has no observed layer: prepare it first")
+        end
+        return copy
+    end
+
     quantization.convert = declare("convert(Module model) -> Module",
         "A prepared model that has seen data, with layers of tide.nn.quantized. Between a QuantStub and a DeQuantStub all of them hand "
         .. "on bytes; in a model without stubs those do that follow one another in a Sequential, others take and give floats.",
         function(model)
-            local copy, stubbed, made, full_names = model:clone():eval(), has_stub(model), {}, {}
-            for full, module in copy:named_modules() do
-                full_names[module] = full
-            end
-            local function put(parent, name, module) made[#made + 1] = { parent, name, module } end
-            each(copy, { Observed, ObservedFloat, Waiting, QuantStub, DeQuantStub, FloatFunctional }, function(parent, names, k)
-                local name, part = names[k], parent[names[k]]
-                local full = full_names[part]
-                if is_a(part, DeQuantStub) then
-                    return put(parent, name, nn.quantized.DeQuantize())
-                elseif is_a(part, Waiting) then
-                    return put(parent, name, of_layer(full, replaced, part))
-                elseif not part.output then
-                    return
-                end
-                local scale, point = of_layer(full, parameters_of, part.output)
-                if is_a(part, QuantStub) then
-                    put(parent, name, nn.quantized.Quantize(scale, point))
-                elseif is_a(part, FloatFunctional) then
-                    put(parent, name, nn.quantized.QFunctional(scale, point))
-                elseif is_a(part, ObservedFloat) then
-                    put(parent, name, nn.quantized.Float(of_layer(full, replaced, part.module), scale, point, meets(parent, names, k, DeQuantStub)))
-                else
-                    local options = { scale = scale, zero_point = point, relu = part.relu, weight = part.weight_observer }
-                    if not stubbed then
-                        options.in_scale, options.in_zero_point = of_layer(full, parameters_of, part.input)
-                        options.floats = not meets(parent, names, k, Observed)
-                    end
-                    put(parent, name, of_layer(full, small_of, part.layer, options))
-                end
-            end)
-            for _, entry in ipairs(made) do
-                entry[1][entry[2]] = entry[3]
-            end
-            if #made == 0 then
-                fail("convert: the model has no observed layer: prepare it first")
-            end
-            return copy
+            local small = converted(model)
+            tide._collect_replaced(bytes_of(model))
+            return small
         end)
 end

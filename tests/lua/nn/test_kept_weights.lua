@@ -9,8 +9,8 @@ local ROWS <const>, IN <const>, OUT <const> = 16, 192, 320
 local function products(x, y, weight) return F.linear(x, weight), y:matmul(weight) end
 
 -- A function that looks at the products of a weight: are they those of its elements?
-local function looker()
-    local x, y = tide.randn(ROWS, IN), tide.randn(ROWS, OUT)
+local function looker(dtype)
+    local x, y = tide.randn({ ROWS, IN }, { dtype = dtype }), tide.randn({ ROWS, OUT }, { dtype = dtype })
     return function(weight, what)
         local _ <close> = tide.no_grad()
         for _ = 1, 3 do -- met, packed, kept
@@ -21,8 +21,8 @@ local function looker()
     end
 end
 
-local function writes()
-    local source = tide.randn(OUT, IN)
+local function writes(dtype)
+    local source = tide.randn({ OUT, IN }, { dtype = dtype })
     return {
         { "add_", function(w) w:add_(1) end },
         { "copy_", function(w) w:copy_(source) end },
@@ -42,14 +42,87 @@ local function writes()
 end
 
 t.test("written_weights_are_packed_anew", function()
-    tide.manual_seed(1)
-    local look, w = looker(), tide.randn(OUT, IN)
+    for _, dtype in ipairs { tide.float32, tide.bfloat16, tide.float16 } do
+        tide.manual_seed(1)
+        local look, w = looker(dtype), tide.randn({ OUT, IN }, { dtype = dtype })
+        look(w, "at first")
+        for _, row in ipairs(writes(dtype)) do
+            local _ <close> = tide.no_grad()
+            row[2](w)
+            look(w, row[1])
+        end
+    end
+end)
+
+-- A function that looks at what autocast makes of a weight, in regions of their own, in all modes.
+local function caster()
+    local x = tide.randn(ROWS, IN)
+    return function(weight, what)
+        for _, mode in ipairs { "no_grad", "inference_mode", "enable_grad", "no_grad" } do
+            for _ = 1, 3 do -- met, cast, kept
+                local got = tide[mode](function()
+                    return tide.autocast("cpu", function() return F.linear(x, weight) end, { dtype = tide.bfloat16 })
+                end)
+                t.eq(got.requires_grad, mode == "enable_grad", what)
+                t.is_true(tide.equal(got:detach(), F.linear(x:bfloat16(), weight:detach():clone():bfloat16())), what .. ": " .. mode)
+            end
+        end
+    end
+end
+
+t.test("written_weights_are_cast_anew_by_autocast", function()
+    tide.manual_seed(7)
+    local look, w = caster(), tide.randn({ OUT, IN }, { requires_grad = true })
     look(w, "at first")
     for _, row in ipairs(writes()) do
-        local _ <close> = tide.no_grad()
-        row[2](w)
+        tide.no_grad(function() row[2](w) end)
         look(w, row[1])
     end
+end)
+
+t.test("casts_that_are_kept_are_of_their_own_tensor", function()
+    local w, x = tide.randn(IN, IN), tide.randn(ROWS, IN)
+    local turned = w.T:detach()
+    w:requires_grad_()
+    turned:requires_grad_()
+    for _ = 1, 3 do
+        for _, weight in ipairs { w, turned } do
+            local got = tide.no_grad(function() return tide.autocast("cpu", function() return F.linear(x, weight) end, { dtype = tide.bfloat16 }) end)
+            t.is_true(tide.equal(got, F.linear(x:bfloat16(), weight:detach():clone():bfloat16())))
+        end
+    end
+end)
+
+t.test("sparse_weights_are_not_kept", function()
+    local before = tide.memory_stats().kept
+    local w = tide.eye(IN):to_sparse():requires_grad_()
+    for _ = 1, 3 do
+        tide.no_grad(function()
+            tide.autocast("cpu", function() pcall(tide.matmul, w, tide.randn(IN, ROWS)) end, { dtype = tide.bfloat16 })
+        end)
+    end
+    t.eq(tide.memory_stats().kept, before)
+end)
+
+-- A step of training under autocast, its region's end included.
+local function trained(layer, optimizer)
+    optimizer:zero_grad()
+    tide.autocast("cpu", function() return layer(tide.randn(ROWS, IN)):float():square():mean() end, { dtype = tide.bfloat16 }):backward()
+    optimizer:step()
+end
+
+t.test("training_under_autocast_lets_go_of_casts_that_evaluation_kept", function()
+    local layer = nn.Linear(IN, OUT)
+    local optimizer, before = tide.optim.SGD(layer:parameters(), { lr = 0.1 }), tide.memory_stats().kept
+    for _ = 1, 3 do
+        tide.no_grad(function() tide.autocast("cpu", function() return layer(tide.randn(ROWS, IN)) end, { dtype = tide.bfloat16 }) end)
+    end
+    t.is_true(tide.memory_stats().kept > before)
+    trained(layer, optimizer)
+    trained(layer, optimizer)
+    t.eq(tide.memory_stats().kept, before)
+    local look = caster()
+    look(layer.weight, "after training")
 end)
 
 t.test("weights_that_optimizers_step_are_packed_anew", function()
