@@ -197,6 +197,17 @@ t.test("linear_layers_of_many_rows", function()
     check_kernel "byte_tiles"
 end)
 
+t.test("bytes_that_begin_anywhere", function() -- vectors of them are read only where they are aligned
+    local x = bytes(ints(0, 255, 5 * 32 + 1), 0.02, 77)
+    same("rows", function(a, b) return tide._quantized_linear(a[{ { 2, 161 } }]:view(5, 32), tide._quantized_pack(b), nil, 1, 70) end, x,
+        weight({ 6, 32 }, true, false))
+    local images = bytes(ints(0, 255, 4 * 25 * 8 + 1), 0.02, 77)
+    same("channels", function(a, b)
+        local lines = a[{ { 2, 801 } }]:view(4, 5, 5, 8):permute(1, 4, 2, 3)
+        return tide._quantized_conv(lines, tide._quantized_pack(b, 8), nil, 1, 70, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 })
+    end, images, weight({ 8, 1, 3, 3 }, true, false))
+end)
+
 t.test("the_largest_sums_are_exact", function()
     local depth = 33024
     for _, w in ipairs { 127, -128 } do

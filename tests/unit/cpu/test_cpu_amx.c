@@ -212,18 +212,18 @@ static int64_t check_linear(int64_t rows, int64_t columns, int64_t depth, bool c
 TEST(linear_layers_by_tiles_have_the_same_bits) {
     for (int threads = 1; threads <= 3; threads += 2) {
         CHECK_INT(td_set_num_threads(threads), TD_OK);
-        CHECK(check_linear(32, 512, 64, true) > 0);
-        CHECK(check_linear(70, 100, 150, false) > 0);
-        CHECK(check_linear(16, 1030, 67, false) > 0);
-        CHECK(check_linear(129, 33, 301, true) > 0);
+        CHECK(check_linear(32, 512, 192, true) > 0);
+        CHECK(check_linear(170, 100, 150, false) > 0);
+        CHECK(check_linear(16, 1030, 131, false) > 0);
+        CHECK(check_linear(229, 33, 301, true) > 0);
     }
     CHECK_INT(td_set_num_threads(1), TD_OK);
 }
 
 TEST(small_products_are_not_worth_tiles) {
-    CHECK_INT(check_linear(15, 1024, 1024, true), 0);
-    CHECK_INT(check_linear(16, 512, 127, true), 0);
-    CHECK_INT(check_linear(1000, 1000, 60, false), 0);
+    CHECK_INT(check_linear(7, 1024, 1024, true), 0);
+    CHECK_INT(check_linear(16, 512, 255, true), 0);
+    CHECK_INT(check_linear(1000, 1000, 127, false), 0);
 }
 
 static int asked;
@@ -281,9 +281,9 @@ static void check_conv(int64_t channels, int64_t out, int64_t groups, int64_t ke
 TEST(convolutions_by_tiles_have_the_same_bits) {
     for (int threads = 1; threads <= 3; threads += 2) {
         CHECK_INT(td_set_num_threads(threads), TD_OK);
-        check_conv(64, 40, 1, 1, 1, 0); /* rows as they lie */
-        check_conv(9, 40, 1, 3, 1, 1);  /* rows that are copied */
-        check_conv(64, 40, 1, 3, 1, 1); /* a part for each element of the kernel */
+        check_conv(128, 40, 1, 1, 1, 0); /* rows as they lie */
+        check_conv(15, 40, 1, 3, 1, 1);  /* rows that are copied */
+        check_conv(64, 40, 1, 3, 1, 1);  /* a part for each element of the kernel */
         check_conv(68, 40, 1, 3, 2, 1);
         check_conv(128, 80, 2, 3, 2, 0);
         check_conv(3, 64, 1, 7, 2, 3);
