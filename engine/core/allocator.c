@@ -40,7 +40,7 @@ enum {
     REGION = 32 << 20,
     PAGE = 4096,
     HUGE_PAGE = 2 << 20,
-    BRIEF_CLASSES = 2 * 4,   /* beyond its own that a brief request may take a block of */
+    BRIEF_CLASSES = 2 * 4, /* beyond its own that a brief request may take a block of */
     GUARD = TD_SANITIZED ? 64 : 0
 };
 
