@@ -26,14 +26,15 @@ static void pack_panels(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
-static td_status make_panels(const void *ctx, td_tensor **out) {
-    packing j = *(const packing *)ctx;
-    const int64_t n = (j.p->columns + j.width - 1) / j.width, numel = n * j.p->depth * j.width;
-    td_status status = td_tensor_empty(j.dtype, TD_DEVICE_CPU, 1, &numel, out);
+td_status td_pack_panels(td_dtype dtype, const td_product_block *p, td_tensor **out) {
+    const int64_t bytes = td_cpu->product->tile_bytes;
+    packing j = {dtype, p, NULL, bytes / (int64_t)td_dtype_size(dtype), p->depth * bytes};
+    const int64_t n = (p->columns + j.width - 1) / j.width, numel = n * p->depth * j.width;
+    td_status status = td_tensor_empty(dtype, TD_DEVICE_CPU, 1, &numel, out);
     if (status)
         return status;
     j.to = (*out)->data;
-    status = td_parallel_for(n, j.p->depth * j.width, pack_panels, &j);
+    status = td_parallel_for(n, p->depth * j.width, pack_panels, &j);
     if (status) {
         td_release(*out);
         *out = NULL;
@@ -41,12 +42,21 @@ static td_status make_panels(const void *ctx, td_tensor **out) {
     return status;
 }
 
+typedef struct right_side {
+    td_dtype dtype;
+    const td_product_block *p;
+} right_side;
+
+static td_status make_panels(const void *ctx, td_tensor **out) {
+    const right_side *r = ctx;
+    return td_pack_panels(r->dtype, r->p, out);
+}
+
 td_tensor *td_kept_panels(td_dtype dtype, td_storage *storage, const td_product_block *p) {
-    const int64_t bytes = td_cpu->product->tile_bytes;
     const td_form_key key = {
         TD_FORM_PANELS, p->b, {dtype, p->columns, p->depth, p->b_row, p->b_column}};
-    const packing j = {dtype, p, NULL, bytes / (int64_t)td_dtype_size(dtype), p->depth * bytes};
-    return td_kept_form(storage, &key, make_panels, &j);
+    const right_side r = {dtype, p};
+    return td_kept_form(storage, &key, make_panels, &r);
 }
 
 /* ---- pairs ---- */

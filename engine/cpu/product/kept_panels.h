@@ -7,6 +7,9 @@
 #include "engine/cpu/product/bf16_pack.h"
 #include "engine/cpu/product/product.h"
 
+/* All panels of the right side of `p`, as td_product_pack makes them, one behind the other: new. */
+td_status td_pack_panels(td_dtype dtype, const td_product_block *p, td_tensor **out) TD_MUST_CHECK;
+
 /* The right side of `p`, which lies in `storage`, as td_product_pack makes it of all its terms and
  * columns: new, or NULL where it isn't kept (ops/make/kept_forms.h says when it is). */
 td_tensor *td_kept_panels(td_dtype dtype, td_storage *storage, const td_product_block *p);

@@ -714,20 +714,20 @@ VNNI static inline __attribute__((always_inline)) void depthwise_fours(const td_
     }
 }
 
-VNNI static void depthwise_fours_shared(const td_depthwise_tile *t, int64_t at) {
+VNNI static inline __attribute__((always_inline)) void
+depthwise_fours_tile(const td_depthwise_tile *t, const bool shared, int64_t at) {
     int row = 0;
     for (; row + FOURS_ROWS <= t->rows; row += FOURS_ROWS)
-        depthwise_fours(t, true, row, FOURS_ROWS, at);
+        depthwise_fours(t, shared, row, FOURS_ROWS, at);
     for (; row < t->rows; row++)
-        depthwise_fours(t, true, row, 1, at);
+        depthwise_fours(t, shared, row, 1, at);
 }
 
-VNNI static void depthwise_fours_apart(const td_depthwise_tile *t, int64_t at) {
-    int row = 0;
-    for (; row + FOURS_ROWS <= t->rows; row += FOURS_ROWS)
-        depthwise_fours(t, false, row, FOURS_ROWS, at);
-    for (; row < t->rows; row++)
-        depthwise_fours(t, false, row, 1, at);
+VNNI static void depthwise_fours_some(const td_depthwise_tile *t, int64_t at) {
+    if (t->apart == 0)
+        depthwise_fours_tile(t, true, at);
+    else
+        depthwise_fours_tile(t, false, at);
 }
 #elif defined(TD_ISA_avx2)
 static inline __m256i load_pairs(const uint8_t *a, const uint8_t *b) {
@@ -821,7 +821,7 @@ static void depthwise(const td_depthwise_tile *t) {
     int64_t at = 0;
 #if defined(TD_ISA_avx512)
     for (; t->fours && at + 2 * COLUMNS <= t->n; at += 2 * COLUMNS)
-        (t->apart == 0 ? depthwise_fours_shared : depthwise_fours_apart)(t, at);
+        depthwise_fours_some(t, at);
 #endif
     if (t->rows <= TD_TILE_ROWS) {
         depthwise_some(t, at);

@@ -26,11 +26,6 @@ typedef struct job {
     char *room;
 } job;
 
-/* Rows of x that so many rows of the result meet, from the first to the last. */
-static int64_t rows_met(const td_conv_geometry *g, int64_t rows) {
-    return (rows - 1) * g->stride[1] + (g->kernel[1] - 1) * g->dilation[1] + 1;
-}
-
 static int64_t at_most(int64_t n, int64_t most) {
     return n < most ? n : most;
 }
@@ -42,7 +37,7 @@ typedef struct room {
 
 static int64_t divide_room(const job *j, char *memory, room *out) {
     const td_conv_geometry *g = &j->p->geometry;
-    const int64_t met = rows_met(g, j->band.rows), n = j->lanes;
+    const int64_t met = td_conv_rows_met(g, j->band.rows), n = j->lanes;
     float *at = (float *)(void *)memory, *begin = at;
     *out = (room){.x = at};
     out->y = (at += (met * j->band.pitch + g->in[2] + BEYOND) * n);
@@ -94,7 +89,7 @@ static void run_band(const job *j, char *memory, int64_t image, int64_t channel,
     room r;
     divide_room(j, memory, &r);
     band.rows = at_most(band.rows, g->out[1] - row);
-    for (int64_t k = 0; k < rows_met(g, band.rows); k++)
+    for (int64_t k = 0; k < td_conv_rows_met(g, band.rows); k++)
         put_line(j, plane, channels, row * g->stride[1] - g->padding[1] + k,
                  r.x + k * band.pitch * n);
     td_cpu_turn(r.weight, n, (const float *)p->b->data + channel * taps, taps, taps, channels,
@@ -129,7 +124,7 @@ bool td_conv_is_depthwise(const td_convolution_plan *p) {
            p->direction == TD_CONV_FORWARD && p->a->dtype == TD_F32 && p->out->numel > 0 &&
            td_cpu->product->libraries_at_best &&
            (g->n == 1 || g->out[2] >= TD_LIMIT(CONV_DEPTHWISE)) &&
-           rows_met(g, 1) * pitch_of(g) <= ROOM;
+           td_conv_rows_met(g, 1) * pitch_of(g) <= ROOM;
 }
 
 td_status td_conv_depthwise(const td_convolution_plan *p) {
@@ -142,10 +137,7 @@ td_status td_conv_depthwise(const td_convolution_plan *p) {
                                  .stride = {g->stride[1], g->stride[2]},
                                  .dilation = {g->dilation[1], g->dilation[2]}};
     j.groups = (g->c + j.lanes - 1) / j.lanes;
-    const int64_t whole = ROOM / j.band.pitch, taken = g->stride[1];
-    const int64_t fit = (whole - (rows_met(g, 1) - taken)) / taken;
-    const int64_t parts = td_get_num_threads() / (g->n * j.groups) + 1;
-    j.band.rows = at_most(fit > 1 ? fit : 1, (g->out[1] + parts - 1) / parts);
+    j.band.rows = td_conv_band(g, ROOM / j.band.pitch, g->n * j.groups);
     j.bands = (g->out[1] + j.band.rows - 1) / j.band.rows;
     j.bytes = divide_room(&j, NULL, &r);
     int64_t cost = j.band.rows * g->out[2] * (td_conv_places(g->kernel) + 8);

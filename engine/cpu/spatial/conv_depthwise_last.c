@@ -92,18 +92,15 @@ bool td_conv_is_depthwise_last(const td_convolution_plan *p) {
 
 td_status td_conv_depthwise_last(const td_convolution_plan *p) {
     const td_conv_geometry *g = &p->geometry;
-    const int64_t taps = td_conv_places(g->kernel), line = g->in[2] * g->c;
+    const int64_t taps = td_conv_places(g->kernel);
     job j = {
         .p = p,
         .weight = {.b = p->b->data, .columns = g->c, .depth = taps, .b_row = 1, .b_column = taps},
         .width = td_cpu->product->tile_bytes / (int64_t)sizeof(float)};
     td_tensor *panels = td_kept_panels(TD_F32, p->b->storage, &j.weight);
-    const int64_t reach = (g->kernel[1] - 1) * g->dilation[1];
     j.packed = panels ? panels->data : NULL;
     j.panels = (g->c + j.width - 1) / j.width;
-    const int64_t fit = (ROOM / line - reach) / g->stride[1];
-    const int64_t parts = td_get_num_threads() / (g->n * j.panels) + 1;
-    j.rows = at_most(fit > 1 ? fit : 1, (g->out[1] + parts - 1) / parts);
+    j.rows = td_conv_band(g, ROOM / (g->in[2] * g->c), g->n * j.panels);
     j.bands = (g->out[1] + j.rows - 1) / j.rows;
     j.bytes = panels ? 0 : taps * j.width * (int64_t)sizeof(float);
     td_status status = td_for_lines(g->n * j.bands * j.panels, j.rows * g->out[2] * taps * 4,

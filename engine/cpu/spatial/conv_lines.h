@@ -2,6 +2,7 @@
 #ifndef TD_CPU_SPATIAL_CONV_LINES_H
 #define TD_CPU_SPATIAL_CONV_LINES_H
 
+#include "engine/core/threads.h"
 #include "engine/ops/plan/plan.h"
 
 static inline int64_t td_conv_places(const int64_t *sizes) {
@@ -33,6 +34,20 @@ static inline td_conv_taps td_conv_taps_of(const td_conv_geometry *g, int d, int
     int64_t last = g->in[d] <= from ? 0 : (g->in[d] - 1 - from) / dilation + 1;
     last = last < g->kernel[d] ? last : g->kernel[d];
     return (td_conv_taps){first < last ? first : last, last};
+}
+
+/* Rows of the input that so many rows of the result meet. */
+static inline int64_t td_conv_rows_met(const td_conv_geometry *g, int64_t rows) {
+    return (rows - 1) * g->stride[1] + (g->kernel[1] - 1) * g->dilation[1] + 1;
+}
+
+/* Rows of the result in a band: so many that the rows of the input that they meet are `held` at
+ * most, and so few that with `lines` of bands side by side all threads have one. */
+static inline int64_t td_conv_band(const td_conv_geometry *g, int64_t held, int64_t lines) {
+    const int64_t parts = td_get_num_threads() / lines + 1;
+    const int64_t fit = (held - td_conv_rows_met(g, 1)) / g->stride[1] + 1;
+    const int64_t most = (g->out[1] + parts - 1) / parts;
+    return fit <= 1 ? 1 : fit < most ? fit : most;
 }
 
 #endif

@@ -137,20 +137,9 @@ bool td_conv_is_by_places(const td_convolution_plan *p) {
            td_cpu->product->libraries_at_best;
 }
 
-/* The weight's panels for one call: new. */
-static td_status pack_weight(const td_product_block *weight, int64_t width, td_tensor **panels) {
-    const int64_t n = (weight->columns + width - 1) / width;
-    td_status status = td_room(n * width * weight->depth, sizeof(float), panels);
-    for (int64_t k = 0; k < n && status == TD_OK; k++)
-        td_product_pack(TD_F32, weight, 0, weight->depth, k * width,
-                        at_most(weight->columns - k * width, width),
-                        (char *)((float *)(*panels)->data + k * width * weight->depth));
-    return status;
-}
-
 td_status td_conv_by_places(const td_convolution_plan *p) {
     const td_conv_geometry *g = &p->geometry;
-    const int64_t taps = td_conv_places(g->kernel), depth = taps * g->c, line = g->in[2] * g->c;
+    const int64_t taps = td_conv_places(g->kernel), depth = taps * g->c;
     const td_product_block weight = {
         .b = p->b->data, .columns = g->o, .depth = depth, .b_row = 1, .b_column = depth};
     job j = {.p = p,
@@ -159,14 +148,12 @@ td_status td_conv_by_places(const td_convolution_plan *p) {
              .channel = g->weight_last ? 1 : taps,
              .width = td_cpu->product->tile_bytes / (int64_t)sizeof(float)};
     td_tensor *panels = td_kept_panels(TD_F32, p->b->storage, &weight);
-    td_status status = panels ? TD_OK : pack_weight(&weight, j.width, &panels);
+    td_status status = panels ? TD_OK : td_pack_panels(TD_F32, &weight, &panels);
     if (status)
         return status;
-    const int64_t fit = (ROOM / line - (g->kernel[1] - 1) * g->dilation[1]) / g->stride[1];
     j.weight = panels->data;
     j.panels = (g->o + j.width - 1) / j.width;
-    const int64_t parts = td_get_num_threads() / j.panels + 1;
-    j.rows = at_most(fit > 1 ? fit : 1, (g->out[1] + parts - 1) / parts);
+    j.rows = td_conv_band(g, ROOM / (g->in[2] * g->c), j.panels);
     const int64_t bands = (g->out[1] + j.rows - 1) / j.rows;
     status =
         td_parallel_for(bands * j.panels, j.rows * g->out[2] * depth * j.width / 16, run_bands, &j);
