@@ -9,9 +9,9 @@ static td_status write_lines(const td_quantized_pack_plan *plan) {
     const float *scales = plan->scales->data;
     const int32_t *zero_points = plan->zero_points->data;
     char *memory = plan->out->data;
-    memset(memory, 0, (size_t)(l.groups * l.lines * l.step));
+    memset(memory, 0, (size_t)(plan->rows * l.step));
     for (int64_t row = 0; row < plan->rows; row++) {
-        char *line = memory + (row / l.columns * l.lines + row % l.columns) * l.step;
+        char *line = memory + row * l.step;
         const int8_t *weights = (const int8_t *)plan->weight->data + row * l.depth;
         int32_t sum = 0;
         for (int64_t k = 0; k < l.depth; k++)
@@ -35,8 +35,7 @@ static td_status unpack_lines(const td_tensor *lines, td_tensor **weight, td_ten
     TD_TRY(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 1, &rows, scales));
     TD_TRY(td_tensor_empty(TD_I32, TD_DEVICE_CPU, 1, &rows, zero_points));
     for (int64_t row = 0; row < rows; row++) {
-        const char *line =
-            (const char *)lines->data + (row / l.columns * l.lines + row % l.columns) * l.step;
+        const char *line = (const char *)lines->data + row * l.step;
         td_qline_head head;
         memcpy(&head, line, sizeof head);
         ((float *)(*scales)->data)[row] = head.scale;

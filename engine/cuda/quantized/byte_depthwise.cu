@@ -44,12 +44,11 @@ __device__ bool td_depthwise_load(const td_cu_byte_product &p, long long first, 
         const int channel = at / (int)p.depth, tap = at % (int)p.depth;
         if (first + channel < p.groups)
             ((unsigned char *)w.words)[tap * TD_DEPTHWISE_CHANNELS + channel] =
-                p.lines[(first + channel) * p.lines_each * p.step + TD_CU_LINE_HEAD + tap];
+                td_byte_weights(p, first + channel)[tap];
     }
     const int channel = (int)threadIdx.x;
     if (channel < channels && first + channel < p.groups) {
-        w.columns[channel] =
-            td_byte_column(p, p.lines + (first + channel) * p.lines_each * p.step, first + channel);
+        w.columns[channel] = td_byte_column(p, first + channel);
         shifted = w.columns[channel].zero_point != 0;
     }
     return __syncthreads_or(shifted) != 0;
@@ -102,10 +101,11 @@ __device__ void td_depthwise_shared_line(const td_cu_byte_product &p, const unsi
     for (int c = 0; c < SHARED; c++)
         met[c] = inside && (unsigned)(k + c) < in ? *(const unsigned *)(x + c * p.groups) : outside;
     TD_UNROLL
-    for (int c = 0; c < WIDTH; c++)
+    for (int c = 0; c < WIDTH; c++) {
         TD_UNROLL
-    for (int u = 0; u < TD_DEPTHWISE_STRIP; u++)
-        td_depthwise_add<SHIFTED>(sums, u, met[u + c], weights[c * TD_DEPTHWISE_WORDS]);
+        for (int u = 0; u < TD_DEPTHWISE_STRIP; u++)
+            td_depthwise_add<SHIFTED>(sums, u, met[u + c], weights[c * TD_DEPTHWISE_WORDS]);
+    }
 }
 
 /* WIDTH: of a kernel whose places share bytes; 1: any. */

@@ -17,7 +17,6 @@ static td_cu_byte_product begin_product(const td_tensor *out, const td_tensor *x
                                 .groups = l.groups,
                                 .columns = l.columns,
                                 .depth = l.depth,
-                                .lines_each = l.lines,
                                 .step = l.step,
                                 .x_scale = to->x_scale,
                                 .out_scale = to->out_scale,
@@ -32,13 +31,9 @@ static td_cu_byte_product begin_product(const td_tensor *out, const td_tensor *x
 
 /* `rows` results of each column. */
 static td_status run(td_cu_byte_product *p, int64_t rows, cudaStream_t s) {
-    const int64_t tiles = (rows + TD_CU_SMALL_ROWS - 1) / TD_CU_SMALL_ROWS *
-                          ((p->columns + TD_CU_SMALL_COLUMNS - 1) / TD_CU_SMALL_COLUMNS) *
-                          p->groups;
     p->count = rows;
     if (p->groups == 1 || p->channels > TD_LIMIT(QUANTIZED_DIRECT))
-        return td_cuda_status(td_cu_byte_tiles(p, tiles <= TD_LIMIT(QUANTIZED_SMALL_TILES), s),
-                              "multiplying bytes");
+        return td_cuda_status(td_cu_byte_tiles(p, s), "multiplying bytes");
     return td_cuda_status(td_cu_byte_is_depthwise(p) ? td_cu_byte_depthwise(p, s)
                                                      : td_cu_byte_direct(p, s),
                           "convolving bytes");

@@ -12,11 +12,10 @@ __global__ void td_byte_direct_kernel(const __grid_constant__ td_cu_byte_product
     const long long all = p.groups * p.columns;
     const long long taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
     for (long long item = td_my_first(); item < p.count * all; item += td_all_threads()) {
-        long long column, own;
+        long long column;
         const long long row = td_cu_divide(item, all, &column);
-        const long long group = td_cu_divide(column, p.columns, &own);
-        const unsigned char *line = p.lines + (group * p.lines_each + own) * p.step;
-        const signed char *weight = (const signed char *)(line + TD_CU_LINE_HEAD);
+        const long long group = td_divide(column, p.columns);
+        const signed char *weight = (const signed char *)td_byte_weights(p, column);
         const td_cu_byte_place place = td_byte_place(p, row);
         int sum = 0, row_sum = 0;
         for (long long tap = 0; tap < taps; tap++, weight += p.channels) {
@@ -27,7 +26,7 @@ __global__ void td_byte_direct_kernel(const __grid_constant__ td_cu_byte_product
                 row_sum += x;
             }
         }
-        td_byte_store(p, td_byte_column(p, line, column), sum, row_sum,
+        td_byte_store(p, td_byte_column(p, column), sum, row_sum,
                       td_byte_row_of_out(p, row) * all + column);
     }
 }

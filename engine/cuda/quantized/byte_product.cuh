@@ -56,6 +56,14 @@ __device__ static inline long long td_byte_row_of_out(const td_cu_byte_product &
     return row;
 }
 
+/* ---- weights ---- */
+
+/* Those of a column, counted over all groups. */
+__device__ static inline const unsigned char *td_byte_weights(const td_cu_byte_product &p,
+                                                              long long column) {
+    return p.lines + column * p.step + TD_CU_LINE_HEAD;
+}
+
 /* ---- results ---- */
 
 /* What is the same for all sums of a column. */
@@ -64,9 +72,9 @@ struct td_cu_byte_column {
     int zero_point, offset; /* the weight's; x's times the sum of the weights */
 };
 
-__device__ static inline td_cu_byte_column
-td_byte_column(const td_cu_byte_product &p, const unsigned char *line, long long column) {
-    const td_cu_line_head head = *(const td_cu_line_head *)line;
+__device__ static inline td_cu_byte_column td_byte_column(const td_cu_byte_product &p,
+                                                          long long column) {
+    const td_cu_line_head head = *(const td_cu_line_head *)(p.lines + column * p.step);
     const float both = p.x_scale * head.scale, bias = p.bias ? p.bias[column] : 0.0f;
     td_cu_byte_column c;
     c.factor = p.floats ? both : both / p.out_scale;
@@ -112,18 +120,7 @@ __device__ static inline void td_byte_store(const td_cu_byte_product &p, const t
         ((unsigned char *)p.out)[at] = td_byte_rounded(p, c, whole, at);
 }
 
-/* c + the products of four signed bytes each. */
-__device__ static inline int td_add_products(unsigned a, unsigned b, int c) {
-#ifdef __CUDA_ARCH__
-    return __dp4a((int)a, (int)b, c);
-#else
-    for (int j = 0; j < 4; j++)
-        c += (signed char)(a >> 8 * j) * (signed char)(b >> 8 * j);
-    return c;
-#endif
-}
-
-/* The same where a's bytes are unsigned ones. */
+/* c + the products of four bytes each, a's unsigned, b's signed. */
 __device__ static inline int td_add_unsigned_products(unsigned a, unsigned b, int c) {
 #ifdef __CUDA_ARCH__
     asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(c) : "r"(a), "r"(b));

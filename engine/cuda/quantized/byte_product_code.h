@@ -15,8 +15,8 @@ typedef struct td_cu_byte_product {
     const float *bias;             /* NULL: none */
     const unsigned char *residual; /* as out lies; NULL: none */
     int floats;
-    int64_t groups, columns, depth, lines_each, step; /* td_qlines */
-    int64_t channels;                                 /* of x in a group */
+    int64_t groups, columns, depth, step; /* td_qlines */
+    int64_t channels;                     /* of x in a group */
     int64_t in[TD_CU_BYTE_DIMS], kernel[TD_CU_BYTE_DIMS], places[TD_CU_BYTE_DIMS];
     int64_t stride[TD_CU_BYTE_DIMS], padding[TD_CU_BYTE_DIMS], dilation[TD_CU_BYTE_DIMS];
     int64_t count; /* of rows */
@@ -34,9 +34,8 @@ typedef struct td_cu_byte_product {
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* On the tensor cores, in small tiles (TD_CU_SMALL_ROWS by TD_CU_SMALL_COLUMNS) or large ones; */
-enum { TD_CU_SMALL_ROWS = 16, TD_CU_SMALL_COLUMNS = 8 };
-cudaError_t td_cu_byte_tiles(const td_cu_byte_product *p, int small, cudaStream_t stream);
+/* On the tensor cores; */
+cudaError_t td_cu_byte_tiles(const td_cu_byte_product *p, cudaStream_t stream);
 /* where each channel has its own kernel, and all that td_cu_byte_is_depthwise asks for; */
 int td_cu_byte_is_depthwise(const td_cu_byte_product *p);
 cudaError_t td_cu_byte_depthwise(const td_cu_byte_product *p, cudaStream_t stream);

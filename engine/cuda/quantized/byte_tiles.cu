@@ -4,6 +4,7 @@
  * The depth is walked 64 bytes at a time. Four neighbouring lanes hold 16 of them each, of a row or
  * of a column, and give them to the instruction eight at a time: which eight meet in one
  * instruction does not matter to a sum, as long as rows and columns agree. */
+#include "engine/cuda/limits.h"
 #include "engine/cuda/quantized/byte_product.cuh"
 #include "engine/cuda/runtime/groups.cuh"
 #include "engine/cuda/runtime/launch.cuh"
@@ -21,8 +22,8 @@ enum {
     TD_TILE_WARP_ROWS = 32,
     TD_TILE_WARPS_DOWN = TD_TILE_ROWS / TD_TILE_WARP_ROWS,
     TD_TILE_WARP_COLUMNS = TD_TILE_COLUMNS / (TD_GROUP_WARPS / TD_TILE_WARPS_DOWN),
-    TD_SMALL_ROWS = TD_CU_SMALL_ROWS, /* an instruction's */
-    TD_SMALL_COLUMNS = TD_CU_SMALL_COLUMNS
+    TD_SMALL_ROWS = 16, /* an instruction's */
+    TD_SMALL_COLUMNS = 8
 };
 
 /* ---- the instruction ---- */
@@ -75,6 +76,11 @@ __device__ int td_add_bytes(const td_cu_chunk &x, int c) {
     for (int j = 0; j < 4; j++)
         c = td_add_unsigned_products(x.words[j], 0x01010101u, c);
     return c;
+}
+
+/* What the four lanes of a row have, added up. */
+__device__ int td_add_quad(int mine) {
+    return (int)td_group_fold(td_adder(), (long long)mine, TD_TILE_QUAD, (long long *)nullptr);
 }
 
 /* ---- copies ---- */
@@ -214,11 +220,10 @@ __device__ void td_byte_load(const td_cu_byte_product &p, const td_cu_byte_row &
         *to = td_byte_read<WHOLE>(p, r, w);
 }
 
-/* A column's weights; NULL where there is no such column. */
+/* The weights of a group's column; NULL where there is no such column. */
 __device__ const unsigned char *td_weights_of(const td_cu_byte_product &p, long long group,
                                               long long column) {
-    return column < p.columns ? p.lines + (group * p.lines_each + column) * p.step + TD_CU_LINE_HEAD
-                              : nullptr;
+    return column < p.columns ? td_byte_weights(p, group * p.columns + column) : nullptr;
 }
 
 /* ---- results ---- */
@@ -314,9 +319,7 @@ __global__ void __launch_bounds__(TD_GROUP_BLOCK, 2)
         rows[k] = td_byte_row(p, tile.row + own + k * APART, tile.group);
     td_byte_advance(p, walk, quad * TD_TILE_CHUNK);
     if (thread < TD_TILE_COLUMNS && tile.column + thread < p.columns) {
-        columns[thread] =
-            td_byte_column(p, p.lines + (tile.group * p.lines_each + tile.column + thread) * p.step,
-                           tile.group * p.columns + tile.column + thread);
+        columns[thread] = td_byte_column(p, tile.group * p.columns + tile.column + thread);
         shifted = columns[thread].zero_point != 0;
     }
     const bool adds = __syncthreads_or(shifted) && left == 0;
@@ -349,9 +352,7 @@ __global__ void __launch_bounds__(TD_GROUP_BLOCK, 2)
 
     TD_UNROLL
     for (int i = 0; i < 4; i++) {
-        int all = my_row_sums[i];
-        all += __shfl_xor_sync(0xffffffffu, all, 1);
-        all += __shfl_xor_sync(0xffffffffu, all, 2);
+        const int all = td_add_quad(my_row_sums[i]);
         if (left == 0 && quad == 0)
             row_sums[top + 8 * i + lane_row] = all;
     }
@@ -402,10 +403,9 @@ __global__ void __launch_bounds__(TD_GROUP_BLOCK)
         td_byte_advance(p, walk, TD_GROUP_WARPS * TD_TILE_STEP);
     }
     for (int i = 0; i < 2; i++) {
-        for (int by = 1; by < TD_TILE_QUAD; by *= 2)
-            my_row_sums[i] += __shfl_xor_sync(0xffffffffu, my_row_sums[i], by);
+        const int all = td_add_quad(my_row_sums[i]);
         if (quad == 0)
-            row_sums[warp][lane_row + 8 * i] = my_row_sums[i];
+            row_sums[warp][lane_row + 8 * i] = all;
     }
     for (int e = 0; e < 4; e++)
         sums[warp][lane_row + e / 2 * 8][quad * 2 + e % 2] = mine[e];
@@ -420,31 +420,28 @@ __global__ void __launch_bounds__(TD_GROUP_BLOCK)
         row_sum += row_sums[k][row];
     }
     const long long of_all = tile.group * p.columns + column;
-    td_byte_store(
-        p, td_byte_column(p, p.lines + (tile.group * p.lines_each + column) * p.step, of_all), sum,
-        row_sum, td_byte_row_of_out(p, tile.row + row) * p.groups * p.columns + of_all);
+    td_byte_store(p, td_byte_column(p, of_all), sum, row_sum,
+                  td_byte_row_of_out(p, tile.row + row) * p.groups * p.columns + of_all);
 }
 
 /* Blocks of so many rows by columns. */
-unsigned td_blocks_of_tiles(const td_cu_byte_product *p, int rows, int columns) {
-    return (unsigned)((p->count + rows - 1) / rows * ((p->columns + columns - 1) / columns) *
-                      p->groups);
+int64_t td_tiles_of(const td_cu_byte_product *p, int rows, int columns) {
+    return (p->count + rows - 1) / rows * ((p->columns + columns - 1) / columns) * p->groups;
 }
 
-template <bool WHOLE>
-cudaError_t td_run_tiles(const td_cu_byte_product *p, bool small, cudaStream_t stream) {
-    if (small)
-        return TD_LAUNCH_TOGETHER((td_byte_small_kernel<WHOLE>),
-                                  td_blocks_of_tiles(p, TD_SMALL_ROWS, TD_SMALL_COLUMNS),
-                                  TD_GROUP_BLOCK, stream, *p);
+template <bool WHOLE> cudaError_t td_run_tiles(const td_cu_byte_product *p, cudaStream_t stream) {
+    const int64_t small = td_tiles_of(p, TD_SMALL_ROWS, TD_SMALL_COLUMNS);
+    if (small <= TD_LIMIT(QUANTIZED_SMALL_TILES))
+        return TD_LAUNCH_TOGETHER((td_byte_small_kernel<WHOLE>), (unsigned)small, TD_GROUP_BLOCK,
+                                  stream, *p);
     return TD_LAUNCH_TOGETHER((td_byte_tiles_kernel<WHOLE>),
-                              td_blocks_of_tiles(p, TD_TILE_ROWS, TD_TILE_COLUMNS), TD_GROUP_BLOCK,
-                              stream, *p);
+                              (unsigned)td_tiles_of(p, TD_TILE_ROWS, TD_TILE_COLUMNS),
+                              TD_GROUP_BLOCK, stream, *p);
 }
 } // namespace
 
-cudaError_t td_cu_byte_tiles(const td_cu_byte_product *p, int small, cudaStream_t stream) {
+cudaError_t td_cu_byte_tiles(const td_cu_byte_product *p, cudaStream_t stream) {
     if (p->channels % TD_TILE_CHUNK == 0 && (uintptr_t)p->x % TD_TILE_CHUNK == 0)
-        return td_run_tiles<true>(p, small, stream);
-    return td_run_tiles<false>(p, small, stream);
+        return td_run_tiles<true>(p, stream);
+    return td_run_tiles<false>(p, stream);
 }

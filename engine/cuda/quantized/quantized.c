@@ -35,7 +35,7 @@ static td_status pack_on_cpu(const void *plan) {
 td_status td_cuda_quantized_pack(const td_quantized_pack_plan *p) {
     const td_qlines l = td_qlines_for(p->packs, p->rows / p->packs, p->depth);
     cudaStream_t s;
-    if (l.groups * l.lines > INT32_MAX)
+    if (p->rows > INT32_MAX)
         return td_cuda_fall_back("quantized_pack", p, sizeof *p, pack_on_cpu, 4, 1);
     td_status status = td_cuda_begin(p->stream, 4, p->tensors, &s);
     if (status != TD_OK)
@@ -44,10 +44,8 @@ td_status td_cuda_quantized_pack(const td_quantized_pack_plan *p) {
                                                                 .weight = p->weight->data,
                                                                 .scales = p->scales->data,
                                                                 .zero_points = p->zero_points->data,
-                                                                .groups = l.groups,
-                                                                .columns = l.columns,
+                                                                .rows = p->rows,
                                                                 .depth = l.depth,
-                                                                .lines = l.lines,
                                                                 .step = l.step},
                                           s),
                           "packing weights");

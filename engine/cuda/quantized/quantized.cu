@@ -33,26 +33,21 @@ template <typename T> __global__ void td_quantize_kernel(const __grid_constant__
 
 /* ---- weights to lines ---- */
 
-/* A warp for each line, those that fill up a group too. */
+/* A warp for each line. */
 __global__ void td_lines_kernel(const __grid_constant__ td_cu_weight_lines l) {
     const long long line = (long long)blockIdx.x * TD_GROUP_WARPS + threadIdx.x / 32;
     const int lane = (int)threadIdx.x % 32;
-    long long column;
-    const long long group = td_cu_divide(line, l.lines, &column);
-    const bool is_real = group < l.groups && column < l.columns;
-    const long long row = group * l.columns + column;
     long long sum = 0;
-    if (group < l.groups)
+    if (line < l.rows)
         for (long long k = lane; k < l.step - TD_CU_LINE_HEAD; k += 32) {
-            const signed char w = is_real && k < l.depth ? l.weight[row * l.depth + k] : 0;
+            const signed char w = k < l.depth ? l.weight[line * l.depth + k] : 0;
             ((signed char *)l.out)[line * l.step + TD_CU_LINE_HEAD + k] = w;
             sum += w;
         }
     sum = td_group_fold(td_adder(), sum, 32, (long long *)nullptr);
-    if (group < l.groups && lane == 0) {
-        const int point = is_real ? l.zero_points[row] : 0;
-        td_cu_line_head head = {is_real ? l.scales[row] : 0.0f, point, (int)(sum - l.depth * point),
-                                0};
+    if (line < l.rows && lane == 0) {
+        const int point = l.zero_points[line];
+        const td_cu_line_head head = {l.scales[line], point, (int)(sum - l.depth * point), 0};
         *(td_cu_line_head *)(l.out + line * l.step) = head;
     }
 }
@@ -86,7 +81,7 @@ cudaError_t td_cu_run_quantize(const td_cu_quantize *q, cudaStream_t stream) {
 }
 
 cudaError_t td_cu_run_lines(const td_cu_weight_lines *l, cudaStream_t stream) {
-    const long long blocks = (l->groups * l->lines + TD_GROUP_WARPS - 1) / TD_GROUP_WARPS;
+    const long long blocks = (l->rows + TD_GROUP_WARPS - 1) / TD_GROUP_WARPS;
     return TD_LAUNCH_TOGETHER(td_lines_kernel, (unsigned)blocks, TD_GROUP_BLOCK, stream, *l);
 }
 

@@ -23,14 +23,14 @@ typedef struct td_cu_line_head {
     int32_t zero_point, sum, unused;
 } td_cu_line_head;
 
-/* Rows of a weight, and the memory of their lines (ops/plan/quantized_pack.h): `lines` for each
- * group, `step` bytes apart, of which the first `columns` are rows of `depth`. */
+/* Rows of a weight, each `depth` long, and the memory of their lines (ops/plan/quantized_pack.h),
+ * `step` bytes apart. */
 typedef struct td_cu_weight_lines {
     unsigned char *out;
     const signed char *weight;
     const float *scales;
     const int32_t *zero_points;
-    int64_t groups, columns, depth, lines, step;
+    int64_t rows, depth, step;
 } td_cu_weight_lines;
 
 /* td_quantized_binary_plan. */

@@ -90,11 +90,11 @@ static bool are_lines(const td_tensor *x) {
         return false;
     td_qlines l = td_qlines_of(x);
     const char *base = x->storage->data;
-    bool whole = (uint64_t)((char *)x->data - base) + (uint64_t)(l.groups * l.lines * l.step) <=
+    bool whole = (uint64_t)((char *)x->data - base) + (uint64_t)(l.groups * l.columns * l.step) <=
                  (uint64_t)x->storage->bytes;
     return whole && ((char *)x->data - base) % ALIGNMENT == 0 && x->strides[2] == 1 &&
            (l.columns == 1 || x->strides[1] == l.step) &&
-           (l.groups == 1 || x->strides[0] == l.lines * l.step);
+           (l.groups == 1 || x->strides[0] == l.columns * l.step);
 }
 
 td_status td_qweight_read(const td_tensor *packed, td_qweight *out) {

@@ -98,12 +98,11 @@ static inline td_qpack_shape td_qpack_shape_of(const td_qpack *head) {
 /* ---- lines ----
  *
  * A tensor of uint8 whose shape says all that the host must know: (groups, columns of a group,
- * TD_QLINE_HEAD + depth). A line has the head of a column, then its weights. Lines are a multiple
- * of 16 bytes apart, those of a group begin a multiple of four lines behind the last group's, and
- * what fills up both is 0 and belongs to the memory: kernels read 16 weights at a time. Depthwise
- * weights are groups of one channel, as any. */
+ * TD_QLINE_HEAD + depth). A line has the head of a column, then its weights. Lines follow one
+ * another a multiple of 16 bytes apart, and what fills them up is 0 and belongs to the memory:
+ * kernels read 16 weights at a time. Depthwise weights are groups of one channel, as any. */
 
-enum { TD_QLINE_HEAD = 16, TD_QLINE_STEP = 16, TD_QLINE_FOUR = 4 };
+enum { TD_QLINE_HEAD = 16, TD_QLINE_STEP = 16 };
 
 typedef struct td_qline_head {
     float scale;
@@ -114,12 +113,11 @@ typedef struct td_qline_head {
 
 typedef struct td_qlines {
     int64_t groups, columns, depth;
-    int64_t lines, step; /* of a group in memory; bytes from a line to the next */
+    int64_t step; /* bytes from a line to the next */
 } td_qlines;
 
 static inline td_qlines td_qlines_for(int64_t groups, int64_t columns, int64_t depth) {
     return (td_qlines){groups, columns, depth,
-                       (columns + TD_QLINE_FOUR - 1) / TD_QLINE_FOUR * TD_QLINE_FOUR,
                        (TD_QLINE_HEAD + depth + TD_QLINE_STEP - 1) / TD_QLINE_STEP * TD_QLINE_STEP};
 }
 /* Are these packed weights lines? And their numbers. */

@@ -23,7 +23,7 @@ static td_status rule_pack_ints(const td_call *call, td_meta *out) {
                                                                       .depthwise = depthwise};
     if (td_tensor_device(weight).type != TD_CPU) {
         td_qlines l = td_qlines_for(packs, columns, depth);
-        td_meta_set(out, TD_U8, 3, (const int64_t[]){packs, l.lines, l.step});
+        td_meta_set(out, TD_U8, 3, (const int64_t[]){packs, columns, l.step});
         return TD_OK;
     }
     int64_t bytes = td_qpack_bytes((td_qpack_shape){columns, depth, depthwise});
@@ -177,7 +177,7 @@ static td_status name_lines(td_tensor **packed, int64_t groups, int64_t columns,
     td_tensor *lines = NULL;
     td_status status =
         td_tensor_view(*packed, 3, (const int64_t[]){groups, columns, TD_QLINE_HEAD + depth},
-                       (const int64_t[]){l.lines * l.step, l.step, 1}, 0, &lines);
+                       (const int64_t[]){columns * l.step, l.step, 1}, 0, &lines);
     if (status)
         return status;
     td_release(*packed);
