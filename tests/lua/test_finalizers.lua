@@ -27,6 +27,12 @@ local function lay_mine(victims, again)
     end
 end
 
+-- A step of the collector at nearly every allocation. The full collection ends what the mode before allowed to be allocated first.
+local function collect_always()
+    collectgarbage("incremental", 10, 4000, 4)
+    collectgarbage()
+end
+
 local function leaf() return tide.full({ N }, VALUE + 0.0, { requires_grad = true }) end
 
 -- Calls with two tensors of 512 threes (the second one for those that need it), and what they give.
@@ -111,7 +117,7 @@ end
 
 for name, call in pairs(calls) do
     t.test("arguments_may_be_closed_within_" .. name, function()
-        collectgarbage("incremental", 10, 4000, 4) -- a step at nearly every allocation
+        collect_always()
         local ok, message = pcall(run, name, call)
         collectgarbage("incremental", 200, 100, 13)
         t.is_true(ok, message)
@@ -139,7 +145,7 @@ for name, call in pairs(texts) do
             end })
         end
         want = call(tide.ones(40, 20))
-        collectgarbage("incremental", 10, 4000, 4)
+        collect_always()
         for _ = 1, 100 do
             x = tide.ones(40, 20)
             local size = call(x, arm())
