@@ -161,10 +161,15 @@ static void run_dots(void *ctx, int64_t begin, int64_t end, int worker) {
         int64_t piece = k / groups, from = piece * PIECE, row = k % groups * j->rows;
         int64_t last = row + at_most(j->nw - row, j->rows);
         for (; row < last; row += some)
-            for (int64_t i = 0; i < j->nx; i++)
-                j->fn(j->x + (i * j->x_row + from) * j->size,
-                      j->w + (row * j->w_row + from) * j->size, j->w_row, at_most(last - row, some),
-                      at_most(j->depth - from, PIECE), j->sums + (piece * j->nx + i) * j->nw + row);
+            j->fn(&(td_product_dots){.x = j->x + from * j->size,
+                                     .rows = j->w + (row * j->w_row + from) * j->size,
+                                     .sums = j->sums + piece * j->nx * j->nw + row,
+                                     .x_stride = j->x_row,
+                                     .stride = j->w_row,
+                                     .sums_stride = j->nw,
+                                     .vectors = j->nx,
+                                     .count = at_most(last - row, some),
+                                     .n = at_most(j->depth - from, PIECE)});
     }
 }
 

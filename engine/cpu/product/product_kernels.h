@@ -55,10 +55,16 @@ typedef struct td_product_triangle {
 } td_product_triangle;
 typedef void (*td_product_solve_fn)(const td_product_triangle *triangle);
 
-/* sums[r] = sum over k < n of x[k] * rows[r * stride + k], r < count; the terms of each in the same
- * order, however many rows there are. */
-typedef void (*td_product_dots_fn)(const void *x, const void *rows, int64_t stride, int64_t count,
-                                   int64_t n, double *sums);
+/* sums[i * sums_stride + r] = sum over k < n of x[i * x_stride + k] * rows[r * stride + k], i <
+ * vectors, r < count; the terms of each in the same order, however many vectors and rows there are.
+ * Strides in elements. */
+typedef struct td_product_dots {
+    const void *x, *rows;
+    double *sums;
+    int64_t x_stride, stride, sums_stride;
+    int64_t vectors, count, n;
+} td_product_dots;
+typedef void (*td_product_dots_fn)(const td_product_dots *dots);
 
 /* sums[c] += sum over k < n of x[k] * rows[k * stride + c], c < count; sums of the element type.
  * What a column gives does not depend on the columns beside it. */

@@ -33,45 +33,64 @@
 
 enum { NAME(run) = 4096 };
 
-/* The dot product of x and one row, n <= run, in the lanes of a vector and, what fills none, *rest.
- */
-static inline __attribute__((always_inline)) V NAME(dot)(const E *x, const E *w, int64_t n,
-                                                         T *rest) {
-    V s[4] = {{0}};
+/* The dot products of `many` (a constant, 1 or 2) vectors and one row, n <= run: each in the lanes
+ * of a vector and, what fills none, in rest. */
+static inline __attribute__((always_inline)) void
+NAME(dot)(const E *x, int64_t x_stride, const int many, const E *w, int64_t n, V *total, T *rest) {
+    V s[2][4] = {{{0}}};
     int64_t k = 0;
     for (; k + 4 * N <= n; k += 4 * N)
 #pragma GCC unroll 2
         for (int v = 0; v < 4; v += 2) {
             V left, left2, right, right2;
-            LOAD2(x + k + v * N, left, left2);
             LOAD2(w + k + v * N, right, right2);
-            s[v] = ADD(s[v], left, right);
-            s[v + 1] = ADD(s[v + 1], left2, right2);
+#pragma GCC unroll 2
+            for (int i = 0; i < many; i++) {
+                LOAD2(x + i * x_stride + k + v * N, left, left2);
+                s[i][v] = ADD(s[i][v], left, right);
+                s[i][v + 1] = ADD(s[i][v + 1], left2, right2);
+            }
         }
-    for (; k + N <= n; k += N)
-        s[0] = ADD(s[0], LOAD(x + k), LOAD(w + k));
-    for (*rest = 0; k < n; k++)
-        *rest = ADD1(*rest, GET(x[k]), GET(w[k]));
-    return (s[0] + s[1]) + (s[2] + s[3]);
+    for (; k + N <= n; k += N) {
+        V right = LOAD(w + k);
+#pragma GCC unroll 2
+        for (int i = 0; i < many; i++)
+            s[i][0] = ADD(s[i][0], LOAD(x + i * x_stride + k), right);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < many; i++) {
+        rest[i] = 0;
+        for (int64_t l = k; l < n; l++)
+            rest[i] = ADD1(rest[i], GET(x[i * x_stride + l]), GET(w[l]));
+        total[i] = (s[i][0] + s[i][1]) + (s[i][2] + s[i][3]);
+    }
 }
 
-/* Dot products of x and `count` (a constant, 1 or SIDE_BY_SIDE) rows, n <= run: one row after the
- * other, in the order of memory, which brings a single stream twice as fast as several short ones.
- */
-static inline __attribute__((always_inline)) void
-NAME(dots_of)(const E *x, const E *w, int64_t stride, int count, int64_t n, double *sums) {
-    V total[SIDE_BY_SIDE];
-    T all[SIDE_BY_SIDE], rest[SIDE_BY_SIDE];
+/* Dot products of `many` vectors and `count` (a constant, 1 or SIDE_BY_SIDE) rows, n <= run: one
+ * row after the other, in the order of memory, which brings a single stream twice as fast as
+ * several short ones; two vectors meet a row that is read, and widened, once. */
+static inline __attribute__((always_inline)) void NAME(dots_of)(const td_product_dots *d,
+                                                                const E *x, const E *w,
+                                                                const int many, const int count,
+                                                                int64_t n, double *sums) {
+    V total[SIDE_BY_SIDE][2], of[SIDE_BY_SIDE];
+    T all[SIDE_BY_SIDE], rest[SIDE_BY_SIDE][2];
 #pragma GCC unroll 4
     for (int r = 0; r < count; r++)
-        total[r] = NAME(dot)(x, w + r * stride, n, &rest[r]);
-    if (count == SIDE_BY_SIDE)
-        SUMS(total, all);
-    else
-        all[0] = SUM(total[0]);
+        NAME(dot)(x, d->x_stride, many, w + r * d->stride, n, total[r], rest[r]);
+#pragma GCC unroll 2
+    for (int i = 0; i < many; i++) {
 #pragma GCC unroll 4
-    for (int r = 0; r < count; r++)
-        sums[r] += (double)(all[r] + rest[r]);
+        for (int r = 0; r < count; r++)
+            of[r] = total[r][i];
+        if (count == SIDE_BY_SIDE)
+            SUMS(of, all);
+        else
+            all[0] = SUM(of[0]);
+#pragma GCC unroll 4
+        for (int r = 0; r < count; r++)
+            sums[i * d->sums_stride + r] += (double)(all[r] + rest[r][i]);
+    }
 }
 
 /* The same of rows that fill no vector, which are nothing but rests: four at a time. */
@@ -96,24 +115,40 @@ static void NAME(short_dots)(const E *x, const E *w, int64_t stride, int64_t cou
     }
 }
 
-static void NAME(dots)(const void *x, const void *rows, int64_t stride, int64_t count, int64_t n,
-                       double *sums) {
-    const E *w = rows;
-    if (n < N) {
-        NAME(short_dots)(x, w, stride, count, n, sums);
-        return;
-    }
-    for (int64_t r = 0; r < count; r++)
-        sums[r] = 0;
-    for (; count > 0; count -= SIDE_BY_SIDE, w += SIDE_BY_SIDE * stride, sums += SIDE_BY_SIDE)
-        for (int64_t k = 0; k < n; k += NAME(run)) {
-            int64_t len = n - k < NAME(run) ? n - k : NAME(run);
+static inline __attribute__((always_inline)) void
+NAME(dots_with)(const td_product_dots *d, const E *x, const int many, double *sums) {
+    const E *w = d->rows;
+    int64_t count = d->count;
+    for (int i = 0; i < many; i++)
+        for (int64_t r = 0; r < count; r++)
+            sums[i * d->sums_stride + r] = 0;
+    for (; count > 0; count -= SIDE_BY_SIDE, w += SIDE_BY_SIDE * d->stride, sums += SIDE_BY_SIDE)
+        for (int64_t k = 0; k < d->n; k += NAME(run)) {
+            int64_t len = d->n - k < NAME(run) ? d->n - k : NAME(run);
             if (count >= SIDE_BY_SIDE)
-                NAME(dots_of)((const E *)x + k, w + k, stride, SIDE_BY_SIDE, len, sums);
+                NAME(dots_of)(d, x + k, w + k, many, SIDE_BY_SIDE, len, sums);
             else
                 for (int64_t r = 0; r < count; r++)
-                    NAME(dots_of)((const E *)x + k, w + r * stride + k, stride, 1, len, sums + r);
+                    NAME(dots_of)(d, x + k, w + r * d->stride + k, many, 1, len, sums + r);
         }
+}
+
+static void NAME(dots)(const td_product_dots *d) {
+    const E *x = d->x;
+    double *sums = d->sums;
+    for (int64_t left = d->vectors; left > 0; left -= 2) {
+        if (d->n < N)
+            for (int64_t i = 0; i < left && i < 2; i++)
+                NAME(short_dots)
+                (x + i * d->x_stride, d->rows, d->stride, d->count, d->n,
+                 sums + i * d->sums_stride);
+        else if (left >= 2)
+            NAME(dots_with)(d, x, 2, sums);
+        else
+            NAME(dots_with)(d, x, 1, sums);
+        x += 2 * d->x_stride;
+        sums += 2 * d->sums_stride;
+    }
 }
 
 #ifdef COMBINES

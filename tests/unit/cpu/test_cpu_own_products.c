@@ -290,14 +290,8 @@ TEST(a_column_of_biases_is_added_once) {
         td_tensor *x = make(dtype, 1, (int64_t[]){LONG});                                          \
         td_tensor *w = make(dtype, 2, (int64_t[]){ROWS, LONG});                                    \
         const type *rows = w->data, *vector = x->data;                                             \
-        double all[ROWS], one;                                                                     \
         type sums[LONG] = {0}, part[LONG];                                                         \
-        k->dots[dtype](vector, rows, LONG, ROWS, LONG, all);                                       \
         k->combine[dtype](sums, vector, rows, LONG, LONG, ROWS);                                   \
-        for (int r = 0; r < ROWS; r++) {                                                           \
-            k->dots[dtype](vector, rows + r * LONG, LONG, 1, LONG, &one);                          \
-            CHECK(one == all[r]);                                                                  \
-        }                                                                                          \
         for (int c = 0; c < LONG; c++) {                                                           \
             memset(part, 0, sizeof part);                                                          \
             k->combine[dtype](part, vector, rows + c, LONG, LONG - c, ROWS);                       \
@@ -309,27 +303,32 @@ TEST(a_column_of_biases_is_added_once) {
 DEFINE_SAME(float, TD_F32)
 DEFINE_SAME(double, TD_F64)
 
-/* Each term once, of rows that end anywhere in a vector. */
-static void check_halves(td_dtype dtype) {
-    enum { ROWS = 9, LONG = 211 };
+/* Each term once, of rows that end anywhere in a vector, whatever is beside them. */
+static void check_dots(td_dtype dtype) {
+    enum { VECTORS = 3, ROWS = 9, LONG = 211 };
     td_product_dots_fn dots = td_cpu->product->dots[dtype];
-    td_tensor *x = make(dtype, 1, (int64_t[]){LONG});
+    td_tensor *x = make(dtype, 2, (int64_t[]){VECTORS, LONG});
     td_tensor *w = make(dtype, 2, (int64_t[]){ROWS, LONG});
-    double all[ROWS], one;
+    const int64_t size = (int64_t)td_dtype_size(dtype);
+    double all[VECTORS][ROWS], one;
     for (int64_t n = 1; n <= LONG; n++) {
-        dots(x->data, w->data, LONG, ROWS, n, all);
-        for (int64_t r = 0; r < ROWS; r++) {
-            double sum = 0, size = 0;
-            for (int64_t k = 0; k < n; k++) {
-                double term = td_load_double(dtype, (char *)x->data + k * 2) *
-                              td_load_double(dtype, (char *)w->data + (r * LONG + k) * 2);
-                sum += term;
-                size += fabs(term);
+        td_product_dots d = {x->data, w->data, *all, LONG, LONG, ROWS, VECTORS, ROWS, n};
+        dots(&d);
+        for (int64_t i = 0; i < VECTORS; i++)
+            for (int64_t r = 0; r < ROWS; r++) {
+                const char *left = (char *)x->data + i * LONG * size;
+                const char *right = (char *)w->data + r * LONG * size;
+                double sum = 0, most = 0;
+                for (int64_t k = 0; k < n; k++) {
+                    double term = td_load_double(dtype, left + k * size) *
+                                  td_load_double(dtype, right + k * size);
+                    sum += term;
+                    most += fabs(term);
+                }
+                dots(&(td_product_dots){left, right, &one, LONG, LONG, 1, 1, 1, n});
+                CHECK(one == all[i][r]);
+                CHECK(fabs(one - sum) <= (size == 8 ? 1e-14 : 1e-6) * most);
             }
-            dots(x->data, (char *)w->data + r * LONG * 2, LONG, 1, n, &one);
-            CHECK(one == all[r]);
-            CHECK(fabs(one - sum) <= 1e-6 * size);
-        }
     }
     td_release(x);
     td_release(w);
@@ -338,8 +337,10 @@ static void check_halves(td_dtype dtype) {
 TEST(a_sum_is_the_same_whatever_is_beside_it) {
     check_same_float();
     check_same_double();
-    check_halves(TD_F16);
-    check_halves(TD_BF16);
+    check_dots(TD_F16);
+    check_dots(TD_BF16);
+    check_dots(TD_F32);
+    check_dots(TD_F64);
 }
 
 /* ---- interrupts ---- */
