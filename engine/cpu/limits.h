@@ -33,6 +33,7 @@
     X(PRODUCT_DOTS_F32,          64 * 1024,   "multiplications", "float32, 1 to 3 rows, AVX-512: from here on dot products, not libraries", "Zen 4", "2026-11-22") \
     X(PRODUCT_DOTS_F64,          576 * 1024,  "multiplications", "float64, 1 to 4 rows, AVX-512: the same", "Zen 4", "2026-11-22") \
     X(PRODUCT_DOTS_HALVES,       4 * 1024,    "multiplications", "16-bit floats, 1 to 4 rows: the same", "", "2026-11-24") \
+    X(PRODUCT_PAIRS_ROWS,        3,           "rows", "bfloat16, where the processor has pairs of it: from here on oneDNN, not dot products", "Zen 4", "2026-11-28") \
     X(PRODUCT_DOTS_1,            256,         "multiplications", "1 row, without AVX-512: the same", "Zen 3", "2026-11-24") \
     X(PRODUCT_DOTS_2,            512,         "multiplications", "2 or 3 rows, without AVX-512: the same", "Zen 3", "2026-11-24") \
     X(PRODUCT_DOTS_4,            32 * 1024,   "multiplications", "4 rows, without AVX-512: the same", "Zen 3", "2026-11-24") \
