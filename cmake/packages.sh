@@ -144,7 +144,7 @@ tide_progress() {
         fi
         [[ -t 2 ]] || ((now - said >= 30)) || continue
         left=
-        if ((now - began >= 3 && steps < all)); then
+        if ((now - began >= 3 && steps < all && (sum > 0 || 10 * steps >= all))); then # steps of unknown weight tell late
             weight=0 able=$((10 * processors * (now - began) - past))
             ((sum == 0)) || tide_at_work
             left=$((sum > 0 ? sum : all)) done=$((past + weight))

@@ -54,7 +54,8 @@ static inline bool td_is_narrow(td_dtype dtype) {
 
 /* The loop of a primitive over elements of a dtype; NULL: there is none. */
 td_pointwise_fn td_pointwise_loop(int primitive, td_dtype dtype);
-/* The loop that is cheaper than `pow` where the exponent, one element, is 2, 1, 0.5, -0.5 or -1. */
+/* The loop that is cheaper than `pow` where the exponent, one element, is 3, 2, 1, 0.5, -0.5, -1
+ * or -2. */
 td_pointwise_fn td_cheaper_power(td_dtype dtype, const void *exponent, td_pointwise_fn pow);
 /* Step s over n elements; bits of `scalars` say which sources are one element. */
 void td_pointwise_step(const td_pointwise_job *job, int s, int64_t n, td_cell *dst,

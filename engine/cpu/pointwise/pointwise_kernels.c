@@ -421,10 +421,51 @@ static void repeat(void *to, const void *element, int64_t n, size_t itemsize) {
     memcpy(dst + at, &pattern, bytes - at);
 }
 
+/* ---- powers by a number ---- */
+
+#define DEFINE_POWER(name, type, V, lanes, expression)                                             \
+    static void name(int64_t n, void *out, const void *a, const void *b, const void *c,            \
+                     unsigned scalars) {                                                           \
+        const type *from = a;                                                                      \
+        type *to = out;                                                                            \
+        int64_t i = 0;                                                                             \
+        (void)b, (void)c, (void)scalars;                                                           \
+        for (; i + (lanes) <= n; i += (lanes)) {                                                   \
+            V x = V##_load(from + i);                                                              \
+            V##_store(to + i, expression);                                                         \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            V x = V##_load_part(from + i, n - i);                                                  \
+            V##_store_part(to + i, expression, n - i);                                             \
+        }                                                                                          \
+    }
+
+/* x^3 by the square, what that was rounded by being made good where products are fused. */
+#define DEFINE_CUBE(name, type, V, lanes)                                                          \
+    static inline V of_##name(V x) {                                                               \
+        V square = x * x, y = square * x, rest = V##_fma(x, x, -square) * x;                       \
+        return V##_select(y - y == 0, V##_fma(square, x, rest), y);                                \
+    }                                                                                              \
+    DEFINE_POWER(name, type, V, lanes, of_##name(x))
+/* 1 / x^2 by the square, or by 1 / x where that is no normal number. */
+#define DEFINE_INVERSE_SQUARE(name, type, V, mask, lanes, near)                                    \
+    static inline V of_##name(V x) {                                                               \
+        V square = x * x, y = 1 / square;                                                          \
+        mask beyond = (square < 1 / (near)) | (square > (near));                                   \
+        return V##_any(beyond) ? V##_select(beyond, (1 / x) * (1 / x), y) : y;                     \
+    }                                                                                              \
+    DEFINE_POWER(name, type, V, lanes, of_##name(x))
+DEFINE_CUBE(cube_f, float, vf, VF_N)
+DEFINE_CUBE(cube_d, double, vd, VD_N)
+DEFINE_INVERSE_SQUARE(inverse_square_f, float, vf, vi, VF_N, 0x1p125f)
+DEFINE_INVERSE_SQUARE(inverse_square_d, double, vd, vl, VD_N, 0x1p1020)
+
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
     .chain = {[TD_F32] = loop_vf_chain, [TD_F64] = loop_vd_chain, [TD_I64] = loop_vl_chain},
     .tile_bytes = TD_CHAIN_VECTORS * TD_VBYTES,
+    .cube = {[TD_F32] = cube_f, [TD_F64] = cube_d},
+    .inverse_square = {[TD_F32] = inverse_square_f, [TD_F64] = inverse_square_d},
     .reverse = reverse,
     .every = every,
     .rows =

@@ -76,6 +76,8 @@ typedef struct td_pointwise_kernels {
     /* Of 16-bit floats of either dtype, no operand a single element; NULL: it is none that changes
      * the sign alone. */
     td_pointwise_fn signs[TD_PRIMITIVES];
+    /* Powers by 3 and -2, of one operand. [dtype of computation]; NULL: not for it. */
+    td_pointwise_fn cube[TD_DTYPE_COUNT], inverse_square[TD_DTYPE_COUNT];
     /* dst[k] = src[-k] for k < n, of elements of 1, 2, 4 or 8 bytes that do not overlap. */
     void (*reverse)(void *dst, const void *src, int64_t n, size_t itemsize);
     /* dst[k] = src[k * step] for k < n, likewise. */

@@ -20,7 +20,10 @@ td_pointwise_fn td_cheaper_power(td_dtype dtype, const void *exponent, td_pointw
                     : e == -0.5 ? TD_PW_rsqrt
                     : e == -1   ? TD_PW_reciprocal
                                 : -1;
-    td_pointwise_fn fn = primitive < 0 ? NULL : td_pointwise_loop(primitive, dtype);
+    td_pointwise_fn fn = primitive >= 0 ? td_pointwise_loop(primitive, dtype)
+                         : e == 3       ? td_cpu->pointwise->cube[dtype]
+                         : e == -2      ? td_cpu->pointwise->inverse_square[dtype]
+                                        : NULL;
     return fn ? fn : pow;
 }
 

@@ -459,7 +459,7 @@ TEST(sums_of_what_code_makes_are_the_same) {
  * (td_cheaper_power).
  */
 TEST(powers_by_numbers_are_the_programs) {
-    static const double exponents[] = {2, 0.5, -0.5, -1, 1, 3, 0, 2.5, NAN};
+    static const double exponents[] = {2, 0.5, -0.5, -1, 1, 3, -2, 0, 2.5, NAN};
     const td_program *p = compiled("pow(x, y) + pow(abs(z), y) * x");
     const int64_t n = 1000;
     for (int d = 0; d < 2; d++)

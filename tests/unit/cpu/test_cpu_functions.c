@@ -1,6 +1,7 @@
 /* test_cpu_functions.c: mathematical functions at the ends of their domains, norms and variances of
  * numbers far from 1, and that an element's result does not depend on its neighbours.
  * tests/torture/ulp sweeps what lies between. */
+#include "engine/cpu/isa/isa.h"
 #include "engine/td.h"
 
 #include "tests/check.h"
@@ -468,6 +469,46 @@ TEST(the_sign_of_zero_passes_through_odd_functions) {
     }
 }
 
+/* Powers by a number that have a loop of their own, over all exponents of x, whose result goes from
+ * 0 to infinity: to a step between numbers; one and a half where a square is rounded, which the
+ * cube's is not where products are fused; two and a half where 1 / x is, since the square is no
+ * normal number. */
+TEST(powers_by_a_number_are_right) {
+    static const double exponents[] = {3, 2, 1, 0.5, -0.5, -1, -2};
+    static const td_dtype dtypes[] = {TD_F32, TD_F64};
+    enum { MANY = 4203 };
+    const bool fused = strcmp(td_cpu->name, "baseline") != 0;
+    double values[MANY];
+    for (int d = 0; d < 2; d++) {
+        for (int k = 0; k < MANY; k++) {
+            double x = (1 + k * 7919 % 4001 / 4001.0) *
+                       pow(2, (k / (double)MANY - 0.5) * (d ? 2040 : 250));
+            values[k] = k % 2 ? -x : x;
+        }
+        values[5] = 0, values[6] = INFINITY, values[7] = NAN;
+        td_tensor *x = tensor_of(dtypes[d], MANY, values);
+        for (size_t e = 0; e < sizeof exponents / sizeof *exponents; e++) {
+            td_tensor *y = NULL;
+            CHECK_INT(TD_APPLY(&y, pow, TD_T(x), TD_F(exponents[e])), TD_OK);
+            for (int k = 0; y && k < MANY; k++) {
+                const double v = element(x, k), got = element(y, k);
+                const long double want = powl(v, (long double)exponents[e]);
+                const double nearest = d ? (double)want : (double)(float)want;
+                const bool squares = exponents[e] == -2 || (exponents[e] == 3 && !fused);
+                const bool far = exponents[e] == -2 && fabs(log2(fabs(nearest))) > (d ? 1019 : 124);
+                const double steps = far ? 2.51 : squares ? 1.51 : 1.01;
+                if (isnan(nearest) || isinf(nearest)
+                        ? got != nearest && !(isnan(got) && isnan(nearest))
+                        : fabsl(got - want) > steps * unit(dtypes[d], nearest))
+                    check_fail(__FILE__, __LINE__, "%.9g ^ %g in %s is %.17g, not %.17Lg", v,
+                               exponents[e], td_dtype_name(dtypes[d]), got, want);
+            }
+            td_release(y);
+        }
+        td_release(x);
+    }
+}
+
 TEST(remainders_by_the_smallest_numbers_are_numbers) {
     static const struct {
         td_dtype dtype;
@@ -636,6 +677,7 @@ int main(void) {
     RUN(float_functions_are_right_in_every_interval);
     RUN(double_functions_are_right_in_every_interval);
     RUN(the_sign_of_zero_passes_through_odd_functions);
+    RUN(powers_by_a_number_are_right);
     RUN(remainders_by_the_smallest_numbers_are_numbers);
     RUN(hypotenuses_of_the_smallest_numbers_are_rounded_once);
     RUN(an_elements_result_does_not_depend_on_its_neighbours);
