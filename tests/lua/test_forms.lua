@@ -30,6 +30,16 @@ t.test("tile_never_shares_memory", function()
     t.eq(a:tile(2, 1):stride(), tide.ones(2, 3):stride(), "each row has memory of its own")
 end)
 
+-- Rows of more than 2 KB, whose copies begin anywhere in a line of the cache.
+t.test("roll_moves_long_rows_by_any_number", function()
+    for _, dtype in ipairs { tide.uint8, tide.int16, tide.float32, tide.float64 } do
+        local x = (tide.arange(3 * 4111) % 251):view(3, 4111):to(dtype)
+        for shift = -33, 33 do
+            t.eq(x:roll(shift, 2):equal(x:index_select(2, (tide.arange(4111) - shift) % 4111 + 1)), true)
+        end
+    end
+end)
+
 t.test("roll_and_one_hot_refuse_what_is_not_there", function()
     t.error_has(function() tide.tensor(5.0):roll(1, 1) end, "roll: a 0-dim tensor has no dim to roll along")
     t.eq(tide.tensor(5.0):roll(1):item(), 5.0)

@@ -84,8 +84,8 @@ typedef struct td_pointwise_kernels {
     void (*every)(void *dst, const void *src, int64_t step, int64_t n, size_t itemsize);
     /* Of float32 and float64, the same results as `primitive`; NULL: row by row. */
     td_rows_fn rows[TD_PRIMITIVES][2];
-    /* Copies `rows` rows of so many bytes, TD_SHORT_ROW at most, that begin a step of bytes apart.
-     */
+    /* Copies `rows` rows of so many bytes, best no more than TD_SHORT_ROW, that begin a step of
+     * bytes apart; what is written overlaps nothing that is read. */
     void (*copy_rows)(void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t bytes,
                       int64_t rows);
     /* dst[k] = element for k < n, of elements of 1, 2, 4 or 8 bytes. */
