@@ -26,6 +26,7 @@
     X(PRODUCT_FEW_MOST_TURNED,   128,         "rows", "or to here where the left side lies by columns,", "Zen 4", "2026-11-27") \
     X(PRODUCT_FEW_COLUMNS,       64,          "columns", "where the right side has so many", "Zen 4", "2026-11-27") \
     X(PRODUCT_FEW_RIGHT,         16 * 1024,   "elements", "and so many; then oneDNN", "Zen 4", "2026-11-27") \
+    X(PRODUCT_WIDE_ROWS,         128,         "rows", "16-bit floats without pairs, AVX-512: up to here in float32 by those tiles, then our panels", "Zen 4", "2026-11-28") \
     X(PRODUCT_CLASH,             512,         "elements", "float32, without AVX-512: lines a multiple of this apart go to OpenBLAS,", "Zen 3", "2026-11-24") \
     X(PRODUCT_CLASH_DEPTH,       64,          "terms", "from so deep a product on; its left side turned: half as far apart", "Zen 3", "2026-11-24") \
     X(PRODUCT_CLASH_DEEPER,      192,         "terms", "is enough from so deep on; its right side turned: from so many rows", "Zen 3", "2026-11-24") \

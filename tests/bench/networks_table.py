@@ -23,7 +23,7 @@ WAYS = ("f32", "amp", "channels_last", "amp+channels_last", "scripted", "int8")
 
 def run(command, case, threads, **settings):
     """What a case tells of itself, in one table; empty where it has no such way."""
-    settings |= {"TIDE_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    settings |= {"OMP_NUM_THREADS": str(threads)}
     done = subprocess.run([*command, "=" + case], capture_output=True, text=True, check=False, env={**os.environ, **settings})
     facts = {}
     for line in done.stdout.splitlines():

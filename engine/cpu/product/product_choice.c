@@ -120,6 +120,17 @@ static bool few_pay(td_dtype dtype, const td_product_block *p) {
            p->columns * p->depth >= TD_LIMIT(PRODUCT_FEW_RIGHT) && td_product_has_few(dtype, p);
 }
 
+/* 16-bit floats that oneDNN has no pairs for, in float32: the right side is kept so, and packed,
+ * where it is met again. Measured on a Zen 4 core without its pairs, our panels and this way: 8 x
+ * 1024 x 256 64 and 39, by columns 89 and 40, 16 x 128 x 128 6.2 and 5.7, 64 x 784 x 256
+ * by columns 282 and 235, 128 x 512 x 128 161 and 158; where nothing
+ * is kept the two are level but for 4 rows by columns (95). */
+static bool wide_pays(td_dtype dtype, const td_product_block *p, double work) {
+    bool pairs = dtype == TD_BF16 && work > TD_LIMIT(PRODUCT_OPENBLAS) && td_dnn_bfloat_gain() > 0;
+    return is_narrow(dtype) && !pairs && p->rows <= TD_LIMIT(PRODUCT_WIDE_ROWS) &&
+           few_pay(TD_F32, p);
+}
+
 /* ---- vectors ---- */
 
 /* From three rows on oneDNN's pairs of bfloat16 are quicker. Measured on a Zen 4 core, ours and
@@ -170,6 +181,8 @@ static td_product_way library_of(td_dtype dtype, const td_product_block *p, doub
 
 td_product_way td_product_choose(td_dtype dtype, const td_product_block *p, int64_t batch) {
     double work = work_of(p);
+    if (batch == 1 && wide_pays(dtype, p, work))
+        return TD_WAY_WIDE;
     if (batch == 1 && vectors_pay(dtype, p, work))
         return TD_WAY_VECTORS;
     if (batch == 1 && few_pay(dtype, p))
