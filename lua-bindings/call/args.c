@@ -243,12 +243,12 @@ static int read_last_table(lua_State *L, tide_frame *f, int top) {
     static const td_param none = {.type = TD_PARAM_BOOL};
     const td_op *op = f->op;
     const td_param *p = top <= op->npositional ? &op->params[top - 1] : &none;
-    if (p->type == TD_PARAM_TABLE || (p->type == TD_PARAM_ANY && !names_options(L, op, p, top)))
-        return top;
     if (lua_getmetatable(L, top)) { /* an object */
         lua_pop(L, 1);
         return top;
     }
+    if (p->type == TD_PARAM_TABLE || (p->type == TD_PARAM_ANY && !names_options(L, op, p, top)))
+        return top;
     lua_Integer n = (lua_Integer)lua_rawlen(L, top);
     bool list = takes_list(p);
     if (n == 0 && (!list || p->length)) { /* gather_options looks at the keys */
