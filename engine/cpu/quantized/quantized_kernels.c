@@ -28,11 +28,13 @@ static inline float round_small(float v) {
 /* v between bounds that are whole numbers, and rounded, in which order is all the same; NaN gives
  * the lower one. */
 static inline int32_t round_between(float v, float low, float high) {
-    v = v >= low ? v : low;
-    v = v <= high ? v : high;
+    v = v > low ? v : low; /* one instruction each, as they stand */
+    v = v < high ? v : high;
     return (int32_t)round_small(v);
 }
 
+/* `n` is a copy: a byte that is stored may change anything that the compiler knows of, and a loop
+ * whose end might change is not made of vectors. */
 #define DEFINE_QUANTIZE(NAME, T)                                                                   \
     static void NAME(const td_quantize_line *l) {                                                  \
         const float *restrict x = l->x;                                                            \
@@ -40,7 +42,8 @@ static inline int32_t round_between(float v, float low, float high) {
         const float inverse = 1 / l->scale;                                                        \
         const int32_t zero_point = l->zero_point;                                                  \
         const float low = (float)(l->low - zero_point), high = (float)(l->high - zero_point);      \
-        for (int64_t i = 0; i < l->n; i++)                                                         \
+        const int64_t n = l->n;                                                                    \
+        for (int64_t i = 0; i < n; i++)                                                            \
             out[i] = (T)(round_between(x[i] * inverse, low, high) + zero_point);                   \
     }
 DEFINE_QUANTIZE(quantize_u8, uint8_t)
@@ -48,11 +51,13 @@ DEFINE_QUANTIZE(quantize_i8, int8_t)
 
 /* Bounds of 32 bits are no floats, but doubles are exact here. */
 static void quantize_i32(const td_quantize_line *l) {
-    int32_t *out = l->out;
+    int32_t *restrict out = l->out;
     const float inverse = 1 / l->scale;
-    const double low = l->low, high = l->high;
-    for (int64_t i = 0; i < l->n; i++) {
-        double v = (double)rintf(l->x[i] * inverse) + l->zero_point;
+    const double low = l->low, high = l->high, zero_point = l->zero_point;
+    const float *restrict x = l->x;
+    const int64_t n = l->n;
+    for (int64_t i = 0; i < n; i++) {
+        double v = (double)rintf(x[i] * inverse) + zero_point;
         v = v >= low ? v : low;
         out[i] = (int32_t)(v <= high ? v : high);
     }
