@@ -251,20 +251,6 @@ static inline void centre(const td_rescale_tile *t, int row, float *restrict out
                                       (uint32_t)zero_points[i] * row_sum);
 }
 
-static void rescale_f32(const td_rescale_tile *t) {
-    const float *restrict factors = t->factors, *restrict addends = t->addends;
-    const int64_t n = t->n;
-    for (int r = 0; r < t->rows; r++) {
-        float sums[MOST_COLUMNS], *restrict out = (float *)(void *)(t->out + t->at[r]);
-        centre(t, r, sums);
-        for (int64_t i = 0; i < n; i++)
-            out[i] = sums[i] * factors[i] + addends[i];
-        if (t->relu)
-            for (int64_t i = 0; i < n; i++)
-                out[i] = out[i] < 0 ? 0 : out[i];
-    }
-}
-
 static inline void add_residual(const td_rescale_tile *t, int row, float *restrict sums) {
     const uint8_t *restrict residual = t->residual + t->at[row];
     const int32_t zero_point = t->residual_zero_point;
@@ -295,9 +281,17 @@ static inline void add_residual(const td_rescale_tile *t, int row, float *restri
 DEFINE_RESCALE(rescale_i8, int8_t)
 
 #if defined(TD_ISA_avx512)
+static inline void store_floats(const td_rescale_tile *t, const __mmask16 some, float *out,
+                                __m512 v) {
+    if (t->relu) /* NaN and -0 stay */
+        v = _mm512_mask_blend_ps(_mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_LT_OQ), v,
+                                 _mm512_setzero_ps());
+    _mm512_mask_storeu_ps(out, some, v);
+}
+
 /* A panel of a tile in registers: what its columns have in common is read once. */
 static inline __attribute__((always_inline)) void
-rescale_panel(const td_rescale_tile *tile, int64_t from, const __mmask16 some) {
+rescale_panel(const td_rescale_tile *tile, const bool floats, int64_t from, const __mmask16 some) {
     const td_rescale_tile copy = *tile, *const t = &copy; /* which no store of bytes changes */
     const __m512i offsets = _mm512_maskz_loadu_epi32(some, t->offsets + from);
     const __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
@@ -307,12 +301,19 @@ rescale_panel(const td_rescale_tile *tile, int64_t from, const __mmask16 some) {
     const __m512 low = _mm512_set1_ps((float)(t->low - t->out_zero_point));
     const __m512 high = _mm512_set1_ps((float)(t->high - t->out_zero_point));
     for (int r = 0; r < t->rows; r++) {
+        char *out = t->out + t->at[r];
         __m512i sums = _mm512_maskz_loadu_epi32(some, t->sums + r * t->width + from);
         sums = _mm512_sub_epi32(sums, offsets);
         if (t->row_sums)
             sums = _mm512_sub_epi32(sums,
                                     _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[r])));
-        __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), addends), factors);
+        __m512 v = _mm512_cvtepi32_ps(sums);
+        if (floats) {
+            store_floats(t, some, (float *)(void *)out + from,
+                         _mm512_add_ps(_mm512_mul_ps(v, factors), addends));
+            continue;
+        }
+        v = _mm512_mul_ps(_mm512_add_ps(v, addends), factors);
         if (t->residual) {
             __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + t->at[r] + from);
             __m512i whole = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes),
@@ -323,22 +324,42 @@ rescale_panel(const td_rescale_tile *tile, int64_t from, const __mmask16 some) {
         v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* max gives low for NaN */
         __m512i whole = _mm512_add_epi32(_mm512_cvtps_epi32(v), zero);
         __m128i narrow = _mm512_cvtepi32_epi8(whole);
-        char *out = t->out + t->at[r] + from;
         if (some == 0xffff) /* masked stores of bytes take many steps on some processors */
-            _mm_storeu_si128((void *)out, narrow);
+            _mm_storeu_si128((void *)(out + from), narrow);
         else
-            _mm_mask_storeu_epi8(out, some, narrow);
+            _mm_mask_storeu_epi8(out + from, some, narrow);
     }
 }
 
-static void rescale_u8(const td_rescale_tile *t) {
+static inline __attribute__((always_inline)) void rescale_panels(const td_rescale_tile *t,
+                                                                 const bool floats) {
     int64_t from = 0;
     for (; from + COLUMNS <= t->n; from += COLUMNS)
-        rescale_panel(t, from, (__mmask16)0xffff);
+        rescale_panel(t, floats, from, (__mmask16)0xffff);
     if (from < t->n)
-        rescale_panel(t, from, (__mmask16)((1u << (t->n - from)) - 1));
+        rescale_panel(t, floats, from, (__mmask16)((1u << (t->n - from)) - 1));
+}
+static void rescale_f32(const td_rescale_tile *t) {
+    rescale_panels(t, true);
+}
+static void rescale_u8(const td_rescale_tile *t) {
+    rescale_panels(t, false);
 }
 #else
+static void rescale_f32(const td_rescale_tile *t) {
+    const float *restrict factors = t->factors, *restrict addends = t->addends;
+    const int64_t n = t->n;
+    for (int r = 0; r < t->rows; r++) {
+        float sums[MOST_COLUMNS], *restrict out = (float *)(void *)(t->out + t->at[r]);
+        centre(t, r, sums);
+        for (int64_t i = 0; i < n; i++)
+            out[i] = sums[i] * factors[i] + addends[i];
+        if (t->relu)
+            for (int64_t i = 0; i < n; i++)
+                out[i] = out[i] < 0 ? 0 : out[i];
+    }
+}
+
 DEFINE_RESCALE(rescale_u8, uint8_t)
 #endif
 
