@@ -48,6 +48,23 @@ t.test("products_are_exact_over_fbgemms_shapes", function()
     end
 end)
 
+-- sum * (x scale * weight scale) + bias, in float32 in this order; the scale of x is 1/128, found as its range is 255 of it.
+t.test("floats_are_the_sums_times_both_scales_plus_the_bias", function()
+    tide.manual_seed(5)
+    for _, columns in ipairs { 1, 15, 16, 17, 47, 64, 65, 130 } do
+        for rows = 1, 8 do
+            local x = ints(-100, 155, rows, 20)
+            x[1][1], x[1][2] = -100, 155
+            local w, points = ints(-128, 127, columns, 20), rows % 2 == 0 and ints(-50, -10, columns) or tide.zeros(columns):long()
+            local scales = tide.rand(columns, { dtype = tide.float64 }) * 0.001 + 0.0005
+            local bias, relu = rows % 3 > 0 and tide.randn(columns) or nil, rows % 4 > 1
+            local want = tide.matmul(x, (w - points:view(-1, 1)):t()):float() * (scales:float() / 128) + (bias or 0)
+            local y = tide._quantized_linear_dynamic(x:float() / 128, tide._quantized_pack(weight_of(w, scales, points)), bias, relu)
+            t.is_true(tide.equal(y, relu and want:relu() or want), ("%d rows, %d columns"):format(rows, columns))
+        end
+    end
+end)
+
 -- RequantizeOnlyTest: every small number of rows and columns.
 t.test("products_are_exact_for_every_small_shape", function()
     tide.manual_seed(4)

@@ -28,11 +28,13 @@ static inline float round_small(float v) {
 /* v between bounds that are whole numbers, and rounded, in which order is all the same; NaN gives
  * the lower one. */
 static inline int32_t round_between(float v, float low, float high) {
-    v = v >= low ? v : low;
-    v = v <= high ? v : high;
+    v = v > low ? v : low; /* one instruction each, as they stand */
+    v = v < high ? v : high;
     return (int32_t)round_small(v);
 }
 
+/* `n` is a copy: a byte that is stored may change anything that the compiler knows of, and a loop
+ * whose end might change is not made of vectors. */
 #define DEFINE_QUANTIZE(NAME, T)                                                                   \
     static void NAME(const td_quantize_line *l) {                                                  \
         const float *restrict x = l->x;                                                            \
@@ -40,7 +42,8 @@ static inline int32_t round_between(float v, float low, float high) {
         const float inverse = 1 / l->scale;                                                        \
         const int32_t zero_point = l->zero_point;                                                  \
         const float low = (float)(l->low - zero_point), high = (float)(l->high - zero_point);      \
-        for (int64_t i = 0; i < l->n; i++)                                                         \
+        const int64_t n = l->n;                                                                    \
+        for (int64_t i = 0; i < n; i++)                                                            \
             out[i] = (T)(round_between(x[i] * inverse, low, high) + zero_point);                   \
     }
 DEFINE_QUANTIZE(quantize_u8, uint8_t)
@@ -48,11 +51,13 @@ DEFINE_QUANTIZE(quantize_i8, int8_t)
 
 /* Bounds of 32 bits are no floats, but doubles are exact here. */
 static void quantize_i32(const td_quantize_line *l) {
-    int32_t *out = l->out;
+    int32_t *restrict out = l->out;
     const float inverse = 1 / l->scale;
-    const double low = l->low, high = l->high;
-    for (int64_t i = 0; i < l->n; i++) {
-        double v = (double)rintf(l->x[i] * inverse) + l->zero_point;
+    const double low = l->low, high = l->high, zero_point = l->zero_point;
+    const float *restrict x = l->x;
+    const int64_t n = l->n;
+    for (int64_t i = 0; i < n; i++) {
+        double v = (double)rintf(x[i] * inverse) + zero_point;
         v = v >= low ? v : low;
         out[i] = (int32_t)(v <= high ? v : high);
     }
@@ -416,20 +421,6 @@ static inline void centre(const td_rescale_tile *t, int row, float *restrict out
                                       (uint32_t)zero_points[i] * row_sum);
 }
 
-static void rescale_f32(const td_rescale_tile *t) {
-    const float *restrict factors = t->factors, *restrict addends = t->addends;
-    const int64_t n = t->n;
-    for (int r = 0; r < t->rows; r++) {
-        float sums[MOST_COLUMNS], *restrict out = (float *)(void *)(t->out + t->at[r]);
-        centre(t, r, sums);
-        for (int64_t i = 0; i < n; i++)
-            out[i] = sums[i] * factors[i] + addends[i];
-        if (t->relu)
-            for (int64_t i = 0; i < n; i++)
-                out[i] = out[i] < 0 ? 0 : out[i];
-    }
-}
-
 static inline void add_residual(const td_rescale_tile *t, int row, float *restrict sums) {
     const uint8_t *restrict residual = t->residual + t->at[row];
     const int32_t zero_point = t->residual_zero_point;
@@ -473,6 +464,19 @@ load_numbers(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
                             _mm512_maskz_loadu_ps(some, t->addends + from)};
 }
 
+/* The sums of 16 columns of a row, from `from` on, as `centre` makes them. */
+static inline __attribute__((always_inline)) __m512i centre_sums(const td_rescale_tile *t,
+                                                                 const column_numbers *c, int row,
+                                                                 int64_t from,
+                                                                 const __mmask16 some) {
+    __m512i sums = _mm512_maskz_loadu_epi32(some, t->sums + row * t->width + from);
+    sums = _mm512_sub_epi32(sums, c->offsets);
+    if (!t->row_sums)
+        return sums;
+    __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
+    return _mm512_sub_epi32(sums, _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[row])));
+}
+
 /* 16 columns of a row, from `from` on, rounded, at most what is above the zero point; what is too
  * small, and NaN, is far below. */
 static inline __attribute__((always_inline)) __m512i round_sums(const td_rescale_tile *t,
@@ -480,13 +484,7 @@ static inline __attribute__((always_inline)) __m512i round_sums(const td_rescale
                                                                 int64_t from,
                                                                 const __mmask16 some) {
     const __m512 high = _mm512_set1_ps((float)(t->high - t->out_zero_point));
-    __m512i sums = _mm512_maskz_loadu_epi32(some, t->sums + row * t->width + from);
-    sums = _mm512_sub_epi32(sums, c->offsets);
-    if (t->row_sums) {
-        __m512i points = _mm512_maskz_loadu_epi32(some, t->zero_points + from);
-        sums =
-            _mm512_sub_epi32(sums, _mm512_mullo_epi32(points, _mm512_set1_epi32(t->row_sums[row])));
-    }
+    const __m512i sums = centre_sums(t, c, row, from, some);
     __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), c->addends), c->factors);
     if (t->residual) {
         __m128i bytes = _mm_maskz_loadu_epi8(some, t->residual + t->at[row] + from);
@@ -573,8 +571,44 @@ static void rescale_u8(const td_rescale_tile *tile) {
     if (from < t->n)
         rescale_panel(t, 0, from, (__mmask16)((1u << (t->n - from)) - 1));
 }
+
+/* 16 columns of all rows, which stay floats. */
+static inline __attribute__((always_inline)) void
+rescale_floats(const td_rescale_tile *t, int64_t from, const __mmask16 some) {
+    const column_numbers c = load_numbers(t, from, some);
+    for (int r = 0; r < t->rows; r++) {
+        __m512 v = _mm512_cvtepi32_ps(centre_sums(t, &c, r, from, some));
+        v = _mm512_add_ps(_mm512_mul_ps(v, c.factors), c.addends);
+        if (t->relu) /* NaN and -0 stay */
+            v = _mm512_mask_blend_ps(_mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_LT_OQ), v,
+                                     _mm512_setzero_ps());
+        _mm512_mask_storeu_ps((float *)(void *)(t->out + t->at[r]) + from, some, v);
+    }
+}
+
+static void rescale_f32(const td_rescale_tile *t) {
+    int64_t from = 0;
+    for (; from + COLUMNS <= t->n; from += COLUMNS)
+        rescale_floats(t, from, 0xffff);
+    if (from < t->n)
+        rescale_floats(t, from, (__mmask16)((1u << (t->n - from)) - 1));
+}
 #else
 DEFINE_RESCALE(rescale_u8, uint8_t)
+
+static void rescale_f32(const td_rescale_tile *t) {
+    const float *restrict factors = t->factors, *restrict addends = t->addends;
+    const int64_t n = t->n;
+    for (int r = 0; r < t->rows; r++) {
+        float sums[MOST_COLUMNS], *restrict out = (float *)(void *)(t->out + t->at[r]);
+        centre(t, r, sums);
+        for (int64_t i = 0; i < n; i++)
+            out[i] = sums[i] * factors[i] + addends[i];
+        if (t->relu)
+            for (int64_t i = 0; i < n; i++)
+                out[i] = out[i] < 0 ? 0 : out[i];
+    }
+}
 #endif
 
 /* ---- depthwise ---- */

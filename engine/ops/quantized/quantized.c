@@ -227,7 +227,8 @@ done:
     return status;
 }
 
-/* (q - zero point) * scale: the difference is one of integers, the product one of float32. */
+/* (q - zero point) * scale: the difference is one of integers, the product one of float32. Bytes
+ * are subtracted as floats, which is exact. */
 static td_status run_dequantize(td_call *call) {
     td_tensor *x = call->args[0].tensor, *y = NULL, *scales = NULL, *points = NULL;
     const td_quantized *q = td_quantized_of(x);
@@ -236,14 +237,16 @@ static td_status run_dequantize(td_call *call) {
         return td_fail(TD_ETYPE, "a quantized or a strided tensor expected, got a sparse one");
     if (!q)
         return TD_APPLY(&call->out[0], to, TD_T(x), TD_DTYPE(TD_F32));
-    TD_TRY(TD_APPLY(&y, to, TD_T(q->ints), TD_DTYPE(TD_I32)));
+    const td_dtype difference = q->ints->dtype == TD_I32 ? TD_I32 : TD_F32;
     if (q->scales) {
-        TD_TRY(spread(q->zero_points, TD_I32, x, q->axis, &points));
+        TD_TRY(spread(q->zero_points, difference, x, q->axis, &points));
         TD_TRY(spread(q->scales, TD_F32, x, q->axis, &scales));
+    } else if (difference == TD_F32) {
+        TD_TRY(td_quantization_number(td_tensor_device(x), TD_F((double)q->zero_point), &points));
     }
-    TD_STEP(&y, sub, TD_T(y), points ? TD_T(points) : TD_I(q->zero_point));
+    TD_TRY(TD_APPLY(&y, sub, TD_T(q->ints), points ? TD_T(points) : TD_I(q->zero_point)));
     TD_STEP(&y, to, TD_T(y), TD_DTYPE(TD_F32));
-    TD_STEP(&y, mul, TD_T(y), scales ? TD_T(scales) : TD_F((double)(float)q->scale));
+    TD_TRY(TD_APPLY_INPLACE(mul, TD_T(y), scales ? TD_T(scales) : TD_F((double)(float)q->scale)));
     call->out[0] = td_retain(y);
 done:
     td_release(y);

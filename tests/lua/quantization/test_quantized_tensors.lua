@@ -16,6 +16,28 @@ t.test("integers_are_rounded_half_to_even_and_clamped", function()
     t.eq(tide.quantize_per_tensor(values, 1, 0, tide.quint8):int_repr():tolist(), { 0, 0, 2, 2, 0, 0, 0, 255, 0, 200, 254, 255 })
     t.eq(tide.quantize_per_tensor(values, 1, 3, tide.qint8):int_repr():tolist(), { -27, 3, 5, 5, 3, 1, -128, 127, -128, 127, 127, 127 })
     t.eq(tide.quantize_per_tensor(tide.tensor { 3e9, -3e9, 2.5 }, 1, 7, tide.qint32):int_repr():tolist(), { 2147483647, -2147483648, 9 })
+    for _, dtype in ipairs { tide.quint8, tide.qint8, tide.qint32 } do -- vectors of them, and what is left over
+        local some = dtype == tide.qint32 and tide.tensor { 3e9, -3e9, 2.5, 3.5, -0.5 } or values
+        local alone = tide.quantize_per_tensor(some, 1, 3, dtype)
+        for _, times in ipairs { 16, 23 } do
+            local many = tide.quantize_per_tensor(some:tile { times }, 1, 3, dtype)
+            t.is_true(tide.equal(many:int_repr(), alone:int_repr():tile { times }))
+            t.is_true(tide.equal(many:dequantize(), alone:dequantize():tile { times }))
+        end
+    end
+end)
+
+t.test("every_byte_stands_for_its_difference_times_the_scale", function()
+    for _, dtype in ipairs { tide.uint8, tide.int8 } do
+        local low = dtype == tide.int8 and -128 or 0
+        local bytes = tide.arange(low, low + 256):to(dtype)
+        for _, point in ipairs { low, low + 77, low + 255 } do
+            local want = (bytes:int() - point):float() * tide.tensor(0.1)
+            t.is_true(tide.equal(tide._make_per_tensor_quantized_tensor(bytes, 0.1, point):dequantize(), want))
+            local columns = tide._make_per_channel_quantized_tensor(bytes:view(128, 2), tide.tensor { 0.1, 0.1 }, tide.tensor { point, point }, 2)
+            t.is_true(tide.equal(columns:dequantize():view(256), want))
+        end
+    end
 end)
 
 t.test("fbgemms_own_cases_of_rounding", function()
