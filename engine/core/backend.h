@@ -112,6 +112,8 @@
 TD_BACKEND_WORK(TD_BACKEND_DECLARE)
 #undef TD_BACKEND_DECLARE
 struct td_reduce_lists_plan;
+struct td_recurrent_plan;
+struct td_recurrent_backward_plan;
 
 /* A device in words, for people; valid for ever. */
 typedef struct td_backend_facts {
@@ -156,6 +158,10 @@ typedef struct td_backend {
 #undef TD_BACKEND_FUNCTION
     /* Many reductions in one parallel loop. NULL: callers run one after the other. */
     td_status (*reduce_lists)(const struct td_reduce_lists_plan *plan);
+    /* All times of a recurrent layer, and the way back through them. NULL, or the plan's *done
+     * still false: callers go from time to time by the functions above. */
+    td_status (*recurrent)(const struct td_recurrent_plan *plan);
+    td_status (*recurrent_backward)(const struct td_recurrent_backward_plan *plan);
 } td_backend;
 
 /* Start and add a kind of device; `backend` stays valid for ever. The type is that of the name

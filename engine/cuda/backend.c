@@ -114,6 +114,8 @@ static void set_kernels(void) {
     backend.max_pool = td_cuda_max_pool;
     backend.grid = td_cuda_grid;
     backend.product = td_cuda_product;
+    backend.recurrent = td_cuda_recurrent;
+    backend.recurrent_backward = td_cuda_recurrent_backward;
     backend.convolution = td_cuda_convolution;
     backend.class_weights = td_cuda_class_weights;
     backend.cross_entropy = td_cuda_cross_entropy;

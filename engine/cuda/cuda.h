@@ -139,6 +139,8 @@ td_status td_cuda_resample(const td_resample_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_max_pool(const td_max_pool_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_grid(const td_grid_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_product(const td_product_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_recurrent(const td_recurrent_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_recurrent_backward(const td_recurrent_backward_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_convolution(const td_convolution_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_class_weights(const td_class_weights_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_cross_entropy(const td_cross_entropy_plan *plan) TD_MUST_CHECK;

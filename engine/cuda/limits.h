@@ -39,6 +39,8 @@
     X(PRODUCT_COPIED,       1 << 24,   "multiplications", "int8: from here on copied to cuBLASLt's layout, not our kernels", "", "2026-11-23") \
     X(QUANTIZED_DIRECT,     4,         "channels of a group", "convolutions of bytes: up to here without tensor cores", "", "2026-11-28") \
     X(QUANTIZED_SMALL_TILES, 1280,     "tiles of 16 rows by 8 columns", "products of bytes: up to here a tile is a block, then tiles of 128 by 64", "H200", "2026-11-28") \
+    X(RECURRENT_ROWS,       128,       "rows of the batch", "recurrent layers: up to here, and", "", "2026-11-28") \
+    X(RECURRENT_UNITS,      1024,      "hidden units", "up to here a time is one launch, then products of a library and programs", "", "2026-11-28") \
     X(FACTOR_SMALL,         32,        "rows", "det, solve, cholesky: up to here a block of ours for each matrix, not cuSOLVER;", "", "2026-11-22") \
     X(FACTOR_SMALL_OF_MANY, 128,       "rows", "the same", "", "2026-11-22") \
     X(FACTOR_MANY,          16,        "matrices", "where there are so many", "", "2026-11-22") \

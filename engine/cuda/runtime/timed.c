@@ -227,6 +227,8 @@ bool td_cuda_is_timing(void) {
         return status;                                                                             \
     }
 TD_BACKEND_WORK(TIMED)
+TIMED(recurrent, td_recurrent_plan, , )
+TIMED(recurrent_backward, td_recurrent_backward_plan, , )
 #undef TIMED
 
 static td_status time_copy(td_stream stream, void *dst, const void *src, size_t bytes) {
@@ -263,6 +265,8 @@ void td_cuda_time_functions(td_backend *backend) {
     plain = *backend;
 #define TIMED(function, plan, ntensors, nwritten) backend->function = time_##function;
     TD_BACKEND_WORK(TIMED)
+    TIMED(recurrent, , , )
+    TIMED(recurrent_backward, , , )
 #undef TIMED
     backend->copy = time_copy;
     backend->upload = time_upload;

@@ -4,6 +4,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
+#include "engine/ops/plan/plan.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@
 #define TD_FAMILY "rnn"
 
 enum { RESULTS = 3, LISTS = 2 };
-typedef enum cell_kind { ELMAN, GRU, LSTM } cell_kind;
+typedef enum cell_kind { ELMAN = TD_CELL_ELMAN, GRU = TD_CELL_GRU, LSTM = TD_CELL_LSTM } cell_kind;
 
 /* What an operator makes: the states of all times, of an LSTM the cell states, and what is kept of
  * the gates. */
@@ -116,13 +117,45 @@ static td_status make_room(const layer *l, td_tensor **room) {
     return status;
 }
 
+/* A function of the device's own gets what lies there alone; other operators tell what does not. */
+static bool lie_on(td_device device, int n, td_tensor *const *tensors) {
+    bool there = true;
+    for (int k = 0; k < n; k++)
+        there &= !tensors[k] || td_device_same(td_tensor_device(tensors[k]), device);
+    return there;
+}
+
+/* All times by one function of the device's, if it has one that takes them: *done says so. */
+static td_status run_by_device(const layer *l, td_tensor *const *made, bool *done) {
+    td_dtype dtype = (td_dtype)l->w->dtype;
+    bool elman = l->kind == ELMAN, casts = l->h->dtype != dtype || made[0]->dtype != dtype;
+    td_device device = td_tensor_device(l->x);
+    if (!td_backend_of(device)->recurrent || (casts && !l->casts))
+        return TD_OK;
+    td_recurrent_plan plan = {.states = made[0],
+                              .cells = l->kind == LSTM ? made[1] : NULL,
+                              .gates = elman ? NULL : made[results_of[l->kind] - 1],
+                              .x = l->x,
+                              .h = l->h,
+                              .w = l->w,
+                              .bias = l->bias,
+                              .cell = l->cell,
+                              .kind = (td_cell_kind)l->kind,
+                              .backwards = l->backwards,
+                              .rectified = l->rectified,
+                              .done = done};
+    return lie_on(device, 8, plan.tensors) ? TD_RUN(device, recurrent, &plan) : TD_OK;
+}
+
 static td_status run_times(td_call *call, cell_kind kind) {
     layer l = layer_of(kind, call->args);
+    bool done = false;
     int64_t times = l.x->sizes[0];
     td_tensor *state = td_retain(l.h), *cell = td_retain(l.cell), *to[RESULTS] = {NULL};
     td_status status = TD_OK;
     TD_TRY(make_room(&l, call->out));
-    for (int64_t k = 0; k < times; k++) {
+    TD_TRY(run_by_device(&l, call->out, &done));
+    for (int64_t k = 0; k < times && !done; k++) {
         int64_t t = time_at(&l, times, k);
         TD_TRY(td_interrupt_check());
         for (int r = 0; r < results_of[kind]; r++)
@@ -318,11 +351,56 @@ static void release_lists(int64_t times, lists *made) {
     }
 }
 
+/* The way back by one function of the device's, if it has one that takes it: *done says so. */
+static td_status go_back_by_device(const way_back *w, const lists *made, carried *c, bool *done) {
+    const layer *l = w->l;
+    bool cells = l->kind == LSTM, gates = l->kind != ELMAN;
+    td_device device = td_tensor_device(l->w);
+    td_dtype dtype = (td_dtype)w->made[0]->dtype;
+    carried first = {NULL, NULL};
+    td_status status = TD_OK;
+    if (!td_backend_of(device)->recurrent_backward)
+        return TD_OK;
+    if (w->first)
+        TD_TRY(td_tensor_empty_like(l->h, (td_dtype)l->w->dtype, &first.by_weights));
+    if (gates)
+        TD_TRY(td_tensor_empty_like(l->h, dtype, &first.beside));
+    td_recurrent_backward_plan plan = {.of_x = made->all[0],
+                                       .of_h = made->all[1],
+                                       .before = first.by_weights,
+                                       .beside = first.beside,
+                                       .g = w->g[0],
+                                       .given = cells ? w->g[1] : NULL,
+                                       .h = l->h,
+                                       .w = l->w,
+                                       .cell = l->cell,
+                                       .states = w->made[0],
+                                       .cells = cells ? w->made[1] : NULL,
+                                       .gates = gates ? w->made[results_of[l->kind] - 1] : NULL,
+                                       .kind = (td_cell_kind)l->kind,
+                                       .backwards = l->backwards,
+                                       .rectified = l->rectified,
+                                       .done = done};
+    if (lie_on(device, 12, plan.tensors))
+        TD_TRY(TD_RUN(device, recurrent_backward, &plan));
+    if (*done) {
+        *c = first;
+        first = (carried){NULL, NULL};
+    }
+done:
+    td_release(first.by_weights);
+    td_release(first.beside);
+    return status;
+}
+
 /* From the last time to the first. */
 static td_status go_back(const way_back *w, bool room, lists *made, carried *c) {
+    bool done = false;
     td_status status = TD_OK;
     TD_TRY(open_lists(w, room, made));
-    for (int64_t k = w->times - 1; k >= 0; k--) {
+    if (room)
+        TD_TRY(go_back_by_device(w, made, c, &done));
+    for (int64_t k = w->times - 1; k >= 0 && !done; k--) {
         TD_TRY(td_interrupt_check());
         TD_TRY(back_time(w, k, made, c));
     }

@@ -382,6 +382,42 @@ typedef struct td_convolution_plan {
     td_epilogue epilogue;
 } td_convolution_plan;
 
+/* ---- recurrent layers ---- */
+
+typedef enum td_cell_kind { TD_CELL_ELMAN, TD_CELL_GRU, TD_CELL_LSTM } td_cell_kind;
+
+/* All times of a layer of N rows and H hidden units, which has G gates: 1, 3 (reset, update, new)
+ * or 4 (input, forget, new, output). At each time, of what the input gives, x (T, N, G * H), and
+ * the state before, which is h (N, H) at first: sums = state * w^T + bias            in w's dtype,
+ * w: (G * H, H), bias of a GRU (NULL: none) Elman: state = tanh(x + sums), or relu where
+ * `rectified` GRU:   r, z = sigmoid(x + sums);  q = r * sums;  n = tanh(x + q);  state = n + z *
+ * (state - n) LSTM:  i, f, o = sigmoid(x + sums), u = tanh(x + sums);  cell = f * cell + i * u;
+ *          state = o * tanh(cell), `cell` being what it begins with
+ * Written are states (T, N, H), of an LSTM cells (H) and of all but Elman gates (4 * H: r, z, n, q
+ * or i, f, u, o), of all times or of one, which then is the last that comes. Results are row-major
+ * and of one dtype; x, w and bias are of one dtype, which states are rounded to before a product.
+ * *done, false at first, becomes true where the device did it. */
+typedef struct td_recurrent_plan {
+    TD_PLAN_HEAD(8, *states, *cells, *gates, *x, *h, *w, *bias, *cell);
+    td_cell_kind kind;
+    bool backwards; /* the last time comes first */
+    bool rectified;
+    bool *done;
+} td_recurrent_plan;
+
+/* From the last time that came to the first: of_x and, of a GRU, of_h (T, N, G * H, w's dtype) =
+ * the gradients of x and of the sums; before (N, H, w's dtype; NULL: not wanted) = that of h by way
+ * of the sums; beside (N, H, the results' dtype; NULL of Elman) = that of h (GRU) past the sums or
+ * of `cell` (LSTM). g and `given`, the gradients of states and cells, may be NULL; cells and gates
+ * are of all times. */
+typedef struct td_recurrent_backward_plan {
+    TD_PLAN_HEAD(12, *of_x, *of_h, *before, *beside, *g, *given, *h, *w, *cell, *states, *cells,
+                 *gates);
+    td_cell_kind kind;
+    bool backwards, rectified;
+    bool *done;
+} td_recurrent_backward_plan;
+
 /* ---- windows over one to three spatial dims ---- */
 
 /* How place k of a result sees the places of the input along one dim. */

@@ -126,7 +126,8 @@ end
 
 -- A fixed weight per element, so that every element counts and none cancels another.
 local function weights_of(x, phase)
-    return (tide.arange(x:numel(), { dtype = tide.float64 }) * 0.7 + 0.3 * phase):sin():reshape(x.shape)
+    local numbers = tide.arange(x:numel(), { dtype = tide.float64, device = x.device })
+    return (numbers * 0.7 + 0.3 * phase):sin():reshape(x.shape)
 end
 
 -- ---- comparing ----

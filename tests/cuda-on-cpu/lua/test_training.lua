@@ -81,3 +81,12 @@ t.test("a_state_dict_goes_to_a_file_and_back", function()
     again:eval()
     t.close(again(x):to("cpu"):tolist(), net(x):to("cpu"):tolist(), 0)
 end)
+
+t.test("gradients_of_gradients_are_checked_where_the_tensors_lie", function()
+    local x = tide.randn(3, 2, { dtype = "float64" }):to("cuda"):requires_grad_()
+    local function cube(v) return v * v * v end
+    for _, fast_mode in ipairs { false, true } do
+        t.is_true(tide.autograd.gradcheck(cube, x, { fast_mode = fast_mode }))
+        t.is_true(tide.autograd.gradgradcheck(cube, x, { fast_mode = fast_mode }))
+    end
+end)
