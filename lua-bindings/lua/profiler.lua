@@ -82,7 +82,8 @@ profiler.peak = tide._function("peak(*, bool measure=false) -> table",
 -- What PyTorch's table is sorted by.
 local KEYS = { cpu_time = "total", cpu_time_total = "total", self_cpu_time_total = "self", cuda_time = "device", cuda_time_total = "device",
     self_cuda_time_total = "device", device_time_total = "device", self_device_time_total = "device", count = "calls",
-    cpu_memory_usage = "memory", self_cpu_memory_usage = "memory", cuda_memory_usage = "memory", self_cuda_memory_usage = "memory", key = "name" }
+    cpu_memory_usage = "memory", self_cpu_memory_usage = "memory", cuda_memory_usage = "memory", self_cuda_memory_usage = "memory",
+    device_memory_usage = "memory", self_device_memory_usage = "memory", device_time = "device", key = "name" }
 for _, key in ipairs { "self", "total", "calls", "name", "memory", "flops", "device" } do
     KEYS[key] = key
 end
@@ -93,22 +94,22 @@ profiler.ProfilerActivity = { CPU = "cpu", CUDA = "cuda" }
 tide._document(profiler.ProfilerActivity, "ProfilerActivity", "tide.profiler.ProfilerActivity",
     "What profile{activities = {...}} may name: CPU, CUDA. Whatever runs is recorded, on every device.")
 
-local Averages = { __name = "Averages" }
-Averages.__index = Averages
-
-function Averages:table(options)
-    local all = { group_by_shape = self.by_shape }
-    for name, value in pairs(options or {}) do
-        all[name] = value
-    end
-    return self.profile:table(all)
-end
-
-function Averages:__tostring() return tostring(self:table()) end
+-- What is summed up and what was recorded, under PyTorch's names.
+local named = tide._require("profiler.averages")
 
 Profile.key_averages = tide._function("key_averages(Profile p, *, bool group_by_input_shape=false) -> Averages",
-    "What table() shows, written as in PyTorch: p:key_averages():table{sort_by = \"self_cpu_time_total\", row_limit = 10}.",
-    function(p, group_by_input_shape) return setmetatable({ profile = p, by_shape = group_by_input_shape }, Averages) end)
+    "The rows of table() as a list, for `for _, e in ipairs(p:key_averages())`: e.key, e.kind, e.count; e.cpu_time_total, "
+    .. "e.self_cpu_time_total, e.device_time_total, e.self_device_time_total in µs, and e.cpu_time, e.device_time of one call; "
+    .. "e.cpu_memory_usage and e.self_cpu_memory_usage in bytes; e.flops; e.input_shapes with group_by_input_shape; with _str behind a time, "
+    .. "as text. An operator and the kernel that it ran are two rows, as in the table, which the list prints as. "
+    .. "a.self_cpu_time_total is the sum, a:total_average() one row of all, a:table{sort_by = \"self_cpu_time_total\", row_limit = 10} the text.",
+    function(p, group_by_input_shape) return named.averages(p, group_by_input_shape) end)
+
+Profile.events = tide._function("events(Profile p) -> list",
+    "What was recorded, by thread and stream, in the order of its beginnings: name, kind, thread, start_us, duration_us, self_us, parent; "
+    .. "what a device did, and transfers between ranks (kind collective), know their launcher, the number of the event "
+    .. "that asked for it, and a transfer its bytes, its group and its number there. PyTorch's names (cpu_time_total, time_range, cpu_parent, "
+    .. "cpu_children, input_shapes) tell the same.", function(p) return named.events(p:_events()) end)
 
 local print_table = Profile._table
 Profile._table = nil
