@@ -446,7 +446,7 @@ one what it is here. What differs:
 Deliberately absent: complex numbers and torch.fft, torch.compile and
 torch.export (graphs are tide.jit's), nested tensors, layouts but dense, COO
 and quantized, worker processes (workers are threads:
-?tide.workers), prune, lazy modules, devices but "cpu" and "cuda", float8 and
+?tide.workers), lazy modules, devices but "cpu" and "cuda", float8 and
 unsigned integers but uint8.
 ]==]
 

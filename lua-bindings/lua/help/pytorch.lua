@@ -210,7 +210,7 @@ local ABSENT = {
         *ampled_addmm]] },
     { "rows of unequal lengths are lists of tensors, or padded: tide.nn.utils.rnn.pad_sequence", [[nested nested.* jagged is_nested to_padded_tensor]] },
     { "layers are made with their sizes: tide.nn.Linear(3, 4)", [[Lazy* Uninitialized* *Uninitialized* nn.parameter.is_lazy]] },
-    { "weights are masked by your own tensor: weight:mul_(mask)", [[prune nn.utils.prune*]] },
+    { "prunings of one tensor are applied one after the other: each takes of what is left", [[nn.utils.prune.PruningContainer]] },
     { "hooks of states are your own functions around state_dict and load_state_dict", [[register_*state_dict*hook]] },
     { "hooks of steps are your own function around opt:step()", [[register_*step*hook Optimizer*Hook profile_hook_step]] },
     { "gradients run backward; forward mode is tide.autograd.functional.jvp", [[autograd.forward_ad* func.* vmap]] },
