@@ -80,7 +80,7 @@ local ELSEWHERE = {
     set_submodule = "an assignment: model.part = module", get_extra_state = "register_buffer, which state_dict keeps", set_extra_state = "register_buffer, which state_dict keeps",
     ["optim.Optimizer"] = "what tide.optim.SGD and its kin give", ["optim.lr_scheduler.LRScheduler"] = "what tide.optim.lr_scheduler.StepLR and its kin give",
     ["optim.lr_scheduler.LRScheduler.get_lr"] = "scheduler:get_last_lr()", ["optim.lr_scheduler.Optimizer"] = "what tide.optim.SGD and its kin give",
-    ASGD = "tide.optim.SGD with tide.optim.swa_utils.AveragedModel", Adafactor = "tide.optim.AdamW", Muon = "tide.optim.AdamW", ["optim.functional"] = "tide.optim",
+    ["optim.functional"] = "tide.optim",
     ["autograd.Variable"] = "a tensor: tide.tensor(data, {requires_grad = true})", Variable = "a tensor: tide.tensor(data, {requires_grad = true})",
     ["autograd.function"] = "tide.autograd.Function", ["autograd.anomaly_mode"] = "tide.autograd.detect_anomaly", save_on_cpu =
         "tide.autograd.graph.saved_tensors_hooks(function(x) return x:cpu() end, function(x) return x:to(device) end, fn)",
@@ -212,7 +212,7 @@ local ABSENT = {
     { "layers are made with their sizes: tide.nn.Linear(3, 4)", [[Lazy* Uninitialized* *Uninitialized* nn.parameter.is_lazy]] },
     { "prunings of one tensor are applied one after the other: each takes of what is left", [[nn.utils.prune.PruningContainer]] },
     { "hooks of states are your own functions around state_dict and load_state_dict", [[register_*state_dict*hook]] },
-    { "hooks of steps are your own function around opt:step()", [[register_*step*hook Optimizer*Hook profile_hook_step]] },
+    { "hooks of steps are each optimizer's: opt:register_step_pre_hook(fn), opt:register_step_post_hook(fn)", [[register_*step*hook Optimizer*Hook profile_hook_step]] },
     { "gradients run backward; forward mode is tide.autograd.functional.jvp", [[autograd.forward_ad* func.* vmap]] },
     { "special has no function of that family; the nearest are tide.special.i0, i1, i0e and i1e, and polynomials by a recurrence of your own", [[special.* airy_ai *bessel*]] },
     { "kernels are Tide's choice; what can be said is tide.use_deterministic_algorithms, tide.set_num_threads and tide.autocast", [[backends backends.* cuda.tunable nn.attention.* *blas* *solver_handle *_matmul_precision scaled_mm scaled_addmm scaled_addmm_
