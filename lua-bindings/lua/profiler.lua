@@ -19,6 +19,21 @@ profiler.schedule = tide._function(
         end
     end)
 
+local handed = 0 -- files of one process in one second have other names
+
+profiler.tensorboard_trace_handler = tide._function("tensorboard_trace_handler(str dir_name, str? worker_name=nil, bool use_gzip=false) -> function",
+    "For profile{on_trace_ready = ...}: writes each trace into a folder, which it makes, as WORKER.TIME.pt.trace.json (.gz with use_gzip), where "
+    .. "TensorBoard finds it. worker_name: the machine's.", function(dir_name, worker_name, use_gzip)
+        local environment = tide._require("utils.environment")
+        worker_name = worker_name or environment.host_name()
+        return function(p)
+            environment.make_folder("tensorboard_trace_handler", dir_name)
+            handed = handed + 1
+            local own = string.sub(string.format("%p", p), -6)
+            p:export_chrome_trace(string.format("%s/%s.%d%s%06d.pt.trace.json%s", dir_name, worker_name, os.time(), own, handed, use_gzip and ".gz" or ""))
+        end
+    end)
+
 -- ---- tables ----
 
 -- Where the peaks of this machine are remembered; nil: nowhere.
@@ -104,6 +119,9 @@ Profile.key_averages = tide._function("key_averages(Profile p, *, bool group_by_
     .. "as text. An operator and the kernel that it ran are two rows, as in the table, which the list prints as. "
     .. "a.self_cpu_time_total is the sum, a:total_average() one row of all, a:table{sort_by = \"self_cpu_time_total\", row_limit = 10} the text.",
     function(p, group_by_input_shape) return named.averages(p, group_by_input_shape) end)
+
+Profile.total_average = tide._function("total_average(Profile p) -> FunctionEventAvg", "One row of all: key_averages():total_average().",
+    function(p) return named.averages(p, false):total_average() end)
 
 Profile.events = tide._function("events(Profile p) -> list",
     "What was recorded, by thread and stream, in the order of its beginnings: name, kind, thread, start_us, duration_us, self_us, parent; "

@@ -48,12 +48,12 @@ local ELSEWHERE = {
     ["nn.attention"] = "tide.nn.functional.scaled_dot_product_attention", ["nn.utils.parametrize.Parameter"] = "tide.nn.Parameter",
     ["signal"] = "tide.hann_window and its kin", ["signal.windows"] = "tide.hann_window and its kin", windows = "tide.hann_window and its kin",
     ["version"] = "tide.version, tide --info", torch_version = "tide.version, tide --info",
-    record_function = "tide.profiler.record(name, fn)", key_averages = "p:table(); p:events() for all", emit_nvtx = "profile{fn, nvtx = true}",
-    tensorboard_trace_handler = "on_trace_ready = function(p) p:export_chrome_trace(path) end", export_memory_timeline =
+    record_function = "tide.profiler.record(name, fn)", emit_nvtx = "profile{fn, nvtx = true}",
+    export_memory_timeline =
         "p:table({sort = \"memory\"}) of profile{fn, profile_memory = true}",
     ProfilerActivity = "tide.profiler.profile, which records the CPU and the device alike", ProfilerAction =
         "\"none\", \"warmup\", \"record\" or \"save\", which tide.profiler.schedule's function says",
-    ["profiler.profile.start"] = "local p <close> = tide.profiler.profile()", ["profiler.supported_activities"] = "tide --info",
+    ["profiler.supported_activities"] = "tide --info",
     numpy = "tide.save(x, \"x.npy\") for NumPy, x:tolist() for Lua", from_numpy = "tide.load(\"x.npy\")", asarray = "tide.tensor",
     frombuffer = "tide.tensor of a list, tide.load of a file", from_file = "tide.load", to_numpy = "tide.save(x, \"x.npy\")",
     set_default_tensor_type = "tide.set_default_dtype", set_default_device = "tide.set_default_device",

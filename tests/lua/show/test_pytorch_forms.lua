@@ -81,6 +81,38 @@ t.test("a_profile_with_a_schedule_gives_itself_to_the_function", function()
     t.eq(n, 2)
 end)
 
+t.test("traces_of_a_schedule_go_into_a_folder_for_tensorboard", function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    local p = tide.profiler.profile { schedule = tide.profiler.schedule { active = 1 },
+        on_trace_ready = tide.profiler.tensorboard_trace_handler(folder .. "/it's here", "me", true) }
+    p:start()
+    for _ = 1, 2 do
+        tide.ones(3):sum()
+        p:step()
+    end
+    p:stop()
+    local names = {}
+    for name in io.popen("cd '" .. folder .. "/it'\\''s here' && ls"):lines() do
+        t.is_true(name:find("^me%.%d+.*%.pt%.trace%.json%.gz$") ~= nil, name)
+        names[#names + 1] = name
+    end
+    t.is_true(#names >= 2)
+    local read = tide.profiler.load(folder .. "/it's here/" .. names[1])
+    t.is_true(read:total_average().self_cpu_time_total > 0)
+    os.execute("rm -r '" .. folder .. "'")
+    t.error_has(function() p:start() end, "the profile has ended")
+end)
+
+t.test("a_comparison_goes_on_with_more_measurements", function()
+    local function of(row) return tide.benchmark.measurement({ 1e-3, 1.5e-3 }, { label = "work", sub_label = row, env = "e" }) end
+    local first = of("a")
+    t.eq({ first.title, first.as_row_name, first.has_warnings }, { "work (e)", "a", true })
+    local c = tide.benchmark.Compare { first }
+    c:extend_results { of("b") }
+    t.is_true(tostring(c):find("a ", 1, true) ~= nil and tostring(c):find("b ", 1, true) ~= nil)
+end)
+
 t.test("names_and_options_that_mean_the_same", function()
     t.eq(tide.__version__, tide.version)
     t.is_true(rawequal(tide.utils.benchmark, tide.benchmark))
