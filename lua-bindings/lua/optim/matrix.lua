@@ -49,7 +49,7 @@ local ASGD = {
         if mu == 1 then
             state.ax:copy_(p)
         else
-            state.ax:add_(p:sub(state.ax):mul_(mu))
+            state.ax:add_((p - state.ax):mul_(mu))
         end
         state.eta = lr / (1 + group.lambd * lr * state.step) ^ group.alpha
         state.mu = 1 / math.max(1, state.step - group.t0)
