@@ -126,6 +126,8 @@ Module.__index = Module
 setmetatable(Module, { __call = new, __name = "class", __tostring = function() return "class Module" end, __index = function(_, key)
     if math.type(key) and key < 1 then
         fail("a module has no part %s: parts count from 1, model[1] is the first and model[#model] the last", tide._number(key))
+    elseif type(key) == "table" then
+        fail("a module has no parts by a range: nn.Sequential(table.unpack(model:children(), first, last)) has those from one to another")
     end
 end })
 Module.__newindex, Module.__call = assign, call
