@@ -128,7 +128,7 @@ local ELSEWHERE = {
         "tide.cuda.set_sync_warnings", get_sync_debug_mode = "tide.cuda.set_sync_warnings", get_arch_list = "tide.cuda.get_device_capability()", current_device_index = "tide.cuda.current_device", set_device_index = "tide.cuda.set_device", current_device_idx =
         "tide.cuda.current_device", set_device_idx = "tide.cuda.set_device", device_index = "tide.cuda.set_device", current_accelerator = "\"cuda\" where tide.cuda.is_available()", ["cuda.init"] = "the first use of the device", ["cuda.device"] = "tide.cuda.set_device",
     device_of = "x.device", ["cuda.nvtx.range"] = "tide.cuda.nvtx.range_push and range_pop", range_start = "tide.cuda.nvtx.range_push", range_end = "tide.cuda.nvtx.range_pop", ["backends.cuda.is_built"] = "tide --info", ["backends.cuda.sdp_kernel"] =
-        "tide.nn.functional.scaled_dot_product_attention, which takes the quickest", is_available = "tide --info", ["types"] = "Lua's types: type(x), math.type(x)", Storage = "x:data_ptr()", assert_close = "tide.allclose", assert_allclose = "tide.allclose",
+        "tide.nn.functional.scaled_dot_product_attention, which takes the quickest", is_available = "tide --info", ["types"] = "Lua's types: type(x), math.type(x)", Storage = "x:data_ptr()", assert_allclose = "tide.testing.assert_close",
     ["distributed.init_process_group"] = "tide.distributed.init()", ["distributed.destroy_process_group"] = "tide.distributed.shutdown()",
     ["distributed.get_rank"] = "tide.distributed.rank()", ["distributed.get_world_size"] = "tide.distributed.size()", ["distributed.get_node_local_rank"] =
         "tide.distributed.local_rank()", ["distributed.get_backend"] = "tide.distributed.backend()", ["distributed.monitored_barrier"] =
@@ -148,7 +148,7 @@ local ELSEWHERE = {
     torchvision = "tide.data, tide.data.transforms and tide.io", torchaudio = "tide.io.read_audio, tide.display.audio",
     ["onnx.dynamo_export"] = "tide.onnx.export",
     ["distributed.isend"] = "tide.distributed.send(x, dst, {async = true})", ["distributed.irecv"] = "tide.distributed.recv(x, src, {async = true})",
-    ["distributed.reduce"] = "tide.distributed.all_reduce", make_tensor = "tide.rand, tide.randn, tide.randint", testing = "tide.allclose", ["nn.parallel.data_parallel"] = "tide.nn.DataParallel(model)(x)", ["Optimizer"] = "what tide.optim.SGD and its kin give", ["masked"] = "x[mask], tide.where, x:masked_fill(mask, value)",
+    ["distributed.reduce"] = "tide.distributed.all_reduce", make_tensor = "tide.rand, tide.randn, tide.randint", ["nn.parallel.data_parallel"] = "tide.nn.DataParallel(model)(x)", ["Optimizer"] = "what tide.optim.SGD and its kin give", ["masked"] = "x[mask], tide.where, x:masked_fill(mask, value)",
     masked_tensor = "x[mask], tide.where", flop_counter = "tide.profiler.profile{fn, with_flops = true}", ["utils.hooks"] = "x:register_hook, module:register_forward_hook", ["utils.deterministic"] = "tide.use_deterministic_algorithms", FlopCounterMode =
         "tide.profiler.profile{fn, with_flops = true}", ["library"] = "tide.autograd.Function", custom_op = "tide.autograd.Function", ["cuda.graph"] = "tide.cuda.graph", ["utils.data"] = "tide.data", ["utils.data.dataloader"] = "tide.data", ["utils.data.dataset"] = "tide.data", ["utils.data.sampler"] = "tide.data", ["utils.data.distributed"] = "tide.data",
     DataLoader = "tide.data.DataLoader", Dataset = "any table with get(self, i) and len(self): tide.data.DataLoader(dataset)", IterableDataset = "any table with iter(self), which gives a function: tide.data.DataLoader(dataset)",
