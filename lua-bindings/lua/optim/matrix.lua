@@ -133,9 +133,9 @@ local RATES = {
 local Muon = {
     schema = "Muon(list params, *, Tensor|number lr=0.001, number(0..) weight_decay=0.1, number(0..) momentum=0.95, bool nesterov=true, "
         .. 'number[]? ns_coefficients=nil, number(0..) eps=1e-7, int(0..99) ns_steps=5, '
-        .. '"original"|"match_rms_adamw"|"spectral_unclamped" adjust_lr_fn="original")',
+        .. '"original"|"match_rms_adamw"|"spectral_unclamped"? adjust_lr_fn=nil)',
     doc = "Momentum whose matrices are made orthogonal before they are added: for the weights of hidden layers, which are matrices; the other "
-        .. "parameters go to AdamW. adjust_lr_fn: by what the rate of a matrix is scaled. ns_coefficients: {3.4445, -4.775, 2.0315}.",
+        .. "parameters go to AdamW. adjust_lr_fn: by what the rate of a matrix is scaled, \"original\" where it is nil. ns_coefficients: {3.4445, -4.775, 2.0315}.",
     check = function(options)
         options.ns_coefficients = options.ns_coefficients or { 3.4445, -4.775, 2.0315 }
         if #options.ns_coefficients ~= 3 then
@@ -150,7 +150,7 @@ local Muon = {
         follow(state.momentum_buffer, grad, 1 - group.momentum)
         local update = group.nesterov and grad:lerp(state.momentum_buffer, group.momentum) or state.momentum_buffer
         p:mul_(1 - lr * group.weight_decay)
-        p:add_(orthogonalized(update, group), { alpha = -lr * RATES[group.adjust_lr_fn](p.shape[1], p.shape[2]) })
+        p:add_(orthogonalized(update, group), { alpha = -lr * RATES[group.adjust_lr_fn or "original"](p.shape[1], p.shape[2]) })
     end,
 }
 
