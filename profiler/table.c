@@ -137,6 +137,20 @@ static tide_row *row_of(row_set *set, const tide_event *e) {
     return row;
 }
 
+/* What was taken or given back counts for all that was going on, once a name. */
+static bool add_memory(row_set *set, const tide_recording *r, const tide_event *e) {
+    for (const tide_event *at = e;; at = &r->events[at->parent]) {
+        if (!within_itself(r, at)) {
+            tide_row *row = row_of(set, at);
+            if (!row)
+                return false;
+            row->memory_total += e->bytes;
+        }
+        if (at->parent < 0)
+            return true;
+    }
+}
+
 /* What an event adds to its own row, and to that of the event around it. */
 static bool add(row_set *set, const tide_recording *r, const tide_event *e) {
     const tide_event *outer = e->parent >= 0 ? &r->events[e->parent] : NULL;
@@ -152,8 +166,10 @@ static bool add(row_set *set, const tide_recording *r, const tide_event *e) {
         row->total_ns += tide_loads_duration(&set->loads, e);
     if (for_outer && !(around = row_of(set, outer)))
         return false;
-    if (around && e->kind == TD_EVENT_ALLOC) {
+    if (around && e->kind == TD_EVENT_ALLOC)
         around->memory += e->bytes;
+    if (e->kind == TD_EVENT_ALLOC) {
+        return add_memory(set, r, e);
     } else if (around && outer->kind == TD_EVENT_OP) {
         around->bytes += tide_work_of(outer).bytes;
         around->moved_ns += tide_loads_duration(&set->loads, outer);

@@ -31,8 +31,10 @@ typedef struct tide_row {
     uint8_t ninputs;
     int64_t calls, self_ns, total_ns; /* total: events within others of the same name not twice */
     int64_t memory; /* bytes that its calls themselves took, less what they gave */
-    double flops;   /* tide_work_of, all calls */
-    double bytes;   /* the same of calls whose kernel was timed, in moved_ns */
+    int64_t
+        memory_total; /* and what was called inside; calls within others of the name not twice */
+    double flops;     /* tide_work_of, all calls */
+    double bytes;     /* the same of calls whose kernel was timed, in moved_ns */
     int64_t moved_ns;
     int64_t device_ns;       /* what devices did for its calls themselves */
     int64_t device_total_ns; /* and for what was called inside; of devices' rows both their own */

@@ -76,10 +76,11 @@ local function measurement(task, number_per_run, raw_times)
     end
     local sorted = table.move(times, 1, #times, 1, {})
     table.sort(sorted)
-    local median = quantile(sorted, 0.5)
-    return setmetatable({ flops = task.flops, bytes = task.bytes, label = task.label, sub_label = task.sub_label, description = task.description, env = task.env,
+    local median, iqr = quantile(sorted, 0.5), quantile(sorted, 0.75) - quantile(sorted, 0.25)
+    return setmetatable({ title = task.label .. (task.env and string.format(" (%s)", task.env) or ""), as_row_name = task.sub_label or task.label,
+        has_warnings = iqr > WARN * median, flops = task.flops, bytes = task.bytes, label = task.label, sub_label = task.sub_label, description = task.description, env = task.env,
         num_threads = task.num_threads, number_per_run = number_per_run, raw_times = raw_times, times = times,
-        median = median, mean = mean_of(times, 1, #times), iqr = quantile(sorted, 0.75) - quantile(sorted, 0.25),
+        median = median, mean = mean_of(times, 1, #times), iqr = iqr,
         significant_figures = figures_of(sorted, median) }, Measurement)
 end
 
@@ -467,6 +468,10 @@ function Compare.__tostring(self)
 end
 
 compares.print = tide._function("print(Compare c)", "Print the tables.", function(self) print(self) end)
+compares.extend_results = tide._function("extend_results(Compare c, Measurement[] results)", "Measurements that are compared too.",
+    function(self, results)
+        self.results = benchmark.merge(table.move(results, 1, #results, #self.results + 1, table.move(self.results, 1, #self.results, 1, {})))
+    end)
 compares.trim_significant_figures = tide._function("trim_significant_figures(Compare c)",
     "Show no more digits than the measurements are sure of.", function(self) self.trimmed = true end)
 compares.colorize = tide._function("colorize(Compare c, *, bool rowwise=false)",

@@ -126,6 +126,8 @@ Module.__index = Module
 setmetatable(Module, { __call = new, __name = "class", __tostring = function() return "class Module" end, __index = function(_, key)
     if math.type(key) and key < 1 then
         fail("a module has no part %s: parts count from 1, model[1] is the first and model[#model] the last", tide._number(key))
+    elseif type(key) == "table" then
+        fail("a module has no parts by a range: nn.Sequential(table.unpack(model:children(), first, last)) has those from one to another")
     end
 end })
 Module.__newindex, Module.__call = assign, call
@@ -511,7 +513,7 @@ tide._require("nn.adaptive")(nn)
 tide._require("nn.attention")(nn)
 tide._require("nn.transformer")(nn)
 tide._require("nn.utils")(nn)
-tide._require("nn.reparam")(nn, base)
+tide._require("nn.prune")(nn, base, tide._require("nn.reparam")(nn, base))
 tide._require("nn.parametrize")(nn, base)
 tide._require("nn.parametrizations")(nn)
 tide._require("nn.recurrent").open(nn)

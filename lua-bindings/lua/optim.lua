@@ -159,18 +159,58 @@ method("add_param_group", ", table group)", "One group {params = ..., lr = ...} 
     append_group(self, read_group(getmetatable(self), #self.param_groups + 1, group, self.defaults))
 end)
 
+-- ---- hooks ----
+
+-- What is called around every step: opt.hooks = {pre = {...}, post = {...}}, once there is one.
+local Hook = { __name = "StepHook" }
+Hook.__index = Hook
+
+function Hook:remove()
+    for k, hook in ipairs(self.list or {}) do
+        if hook == self then
+            table.remove(self.list, k)
+        end
+    end
+    self.list = nil
+end
+Hook.__close = Hook.remove
+Hook.__tostring = function(self) return "StepHook: " .. (self.list and "set; remove() ends it" or "removed") end
+
+local function register(self, kind, fn)
+    self.hooks = self.hooks or { pre = {}, post = {} }
+    local hook = setmetatable({ fn = fn, list = self.hooks[kind] }, Hook)
+    table.insert(hook.list, hook)
+    return hook
+end
+
+function Optimizer:_run_hooks(kind)
+    local list = self.hooks and self.hooks[kind] or {}
+    for _, hook in ipairs(table.move(list, 1, #list, 1, {})) do -- one may remove itself
+        hook.fn(self)
+    end
+end
+
+method("register_step_pre_hook", ", function hook) -> StepHook", "Call hook(opt) before every step. The hook's remove() ends it.",
+    function(self, fn) return register(self, "pre", fn) end)
+method("register_step_post_hook", ", function hook) -> StepHook", "Call hook(opt) after every step. The hook's remove() ends it.",
+    function(self, fn) return register(self, "post", fn) end)
+
 method("step", ", function? closure=nil) -> any", "Change the parameters by their gradients. A closure, when given, "
     .. "is called first to compute the loss anew, and its result is returned.", function(self, closure)
     local _range <close> = tide.profiler.record { self.__name .. ".step", kind = "optimizer" }
     local loss
+    self:_run_hooks("pre")
     if closure then
         loss = tide.enable_grad(closure)
     end
-    local _ <close> = tide.no_grad()
-    for _, group in ipairs(self.param_groups) do
-        self:step_group(group)
+    do
+        local _ <close> = tide.no_grad()
+        for _, group in ipairs(self.param_groups) do
+            self:step_group(group)
+        end
     end
     self.stepped = true -- schedulers want to be stepped behind it
+    self:_run_hooks("post")
     return loss
 end)
 
@@ -533,11 +573,12 @@ end
 tide._require("optim.steps")(class)
 tide._require("optim.lbfgs")(class)
 tide._require("optim.sparse").define(class, read_rate)
+tide._require("optim.matrix")(class, read_rate)
 optim.lr_scheduler = tide._require "optim.schedulers"
 optim.swa_utils = tide._require "optim.swa"
 optim.swa_utils.SWALR = optim.lr_scheduler.SWALR
 
 tide._document(optim, "optim", "tide.optim", "Optimizers: SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Rprop, Adagrad, "
-    .. "Adadelta, LBFGS; lr_scheduler has what changes their learning rates, swa_utils averages of models.")
+    .. "Adadelta, ASGD, Adafactor, Muon, LBFGS; lr_scheduler has what changes their learning rates, swa_utils averages of models.")
 
 return optim

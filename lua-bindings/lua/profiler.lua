@@ -19,6 +19,21 @@ profiler.schedule = tide._function(
         end
     end)
 
+local handed = 0 -- files of one process in one second have other names
+
+profiler.tensorboard_trace_handler = tide._function("tensorboard_trace_handler(str dir_name, str? worker_name=nil, bool use_gzip=false) -> function",
+    "For profile{on_trace_ready = ...}: writes each trace into a folder, which it makes, as WORKER.TIME.pt.trace.json (.gz with use_gzip), where "
+    .. "TensorBoard finds it. worker_name: the machine's.", function(dir_name, worker_name, use_gzip)
+        local environment = tide._require("utils.environment")
+        worker_name = worker_name or environment.host_name()
+        return function(p)
+            environment.make_folder("tensorboard_trace_handler", dir_name)
+            handed = handed + 1
+            local own = string.sub(string.format("%p", p), -6)
+            p:export_chrome_trace(string.format("%s/%s.%d%s%06d.pt.trace.json%s", dir_name, worker_name, os.time(), own, handed, use_gzip and ".gz" or ""))
+        end
+    end)
+
 -- ---- tables ----
 
 -- Where the peaks of this machine are remembered; nil: nowhere.
@@ -82,7 +97,8 @@ profiler.peak = tide._function("peak(*, bool measure=false) -> table",
 -- What PyTorch's table is sorted by.
 local KEYS = { cpu_time = "total", cpu_time_total = "total", self_cpu_time_total = "self", cuda_time = "device", cuda_time_total = "device",
     self_cuda_time_total = "device", device_time_total = "device", self_device_time_total = "device", count = "calls",
-    cpu_memory_usage = "memory", self_cpu_memory_usage = "memory", cuda_memory_usage = "memory", self_cuda_memory_usage = "memory", key = "name" }
+    cpu_memory_usage = "memory", self_cpu_memory_usage = "memory", cuda_memory_usage = "memory", self_cuda_memory_usage = "memory",
+    device_memory_usage = "memory", self_device_memory_usage = "memory", device_time = "device", key = "name" }
 for _, key in ipairs { "self", "total", "calls", "name", "memory", "flops", "device" } do
     KEYS[key] = key
 end
@@ -93,22 +109,25 @@ profiler.ProfilerActivity = { CPU = "cpu", CUDA = "cuda" }
 tide._document(profiler.ProfilerActivity, "ProfilerActivity", "tide.profiler.ProfilerActivity",
     "What profile{activities = {...}} may name: CPU, CUDA. Whatever runs is recorded, on every device.")
 
-local Averages = { __name = "Averages" }
-Averages.__index = Averages
-
-function Averages:table(options)
-    local all = { group_by_shape = self.by_shape }
-    for name, value in pairs(options or {}) do
-        all[name] = value
-    end
-    return self.profile:table(all)
-end
-
-function Averages:__tostring() return tostring(self:table()) end
+-- What is summed up and what was recorded, under PyTorch's names.
+local named = tide._require("profiler.averages")
 
 Profile.key_averages = tide._function("key_averages(Profile p, *, bool group_by_input_shape=false) -> Averages",
-    "What table() shows, written as in PyTorch: p:key_averages():table{sort_by = \"self_cpu_time_total\", row_limit = 10}.",
-    function(p, group_by_input_shape) return setmetatable({ profile = p, by_shape = group_by_input_shape }, Averages) end)
+    "The rows of table() as a list, for `for _, e in ipairs(p:key_averages())`: e.key, e.kind, e.count; e.cpu_time_total, "
+    .. "e.self_cpu_time_total, e.device_time_total, e.self_device_time_total in µs, and e.cpu_time, e.device_time of one call; "
+    .. "e.cpu_memory_usage and e.self_cpu_memory_usage in bytes; e.flops; e.input_shapes with group_by_input_shape; with _str behind a time, "
+    .. "as text. An operator and the kernel that it ran are two rows, as in the table, which the list prints as. "
+    .. "a.self_cpu_time_total is the sum, a:total_average() one row of all, a:table{sort_by = \"self_cpu_time_total\", row_limit = 10} the text.",
+    function(p, group_by_input_shape) return named.averages(p, group_by_input_shape) end)
+
+Profile.total_average = tide._function("total_average(Profile p) -> FunctionEventAvg", "One row of all: key_averages():total_average().",
+    function(p) return named.averages(p, false):total_average() end)
+
+Profile.events = tide._function("events(Profile p) -> list",
+    "What was recorded, by thread and stream, in the order of its beginnings: name, kind, thread, start_us, duration_us, self_us, parent; "
+    .. "what a device did, and transfers between ranks (kind collective), know their launcher, the number of the event "
+    .. "that asked for it, and a transfer its bytes, its group and its number there. PyTorch's names (cpu_time_total, time_range, cpu_parent, "
+    .. "cpu_children, input_shapes) tell the same.", function(p) return named.events(p:_events()) end)
 
 local print_table = Profile._table
 Profile._table = nil

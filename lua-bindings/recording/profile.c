@@ -151,11 +151,10 @@ static void set_us(lua_State *L, const char *name, int64_t ns) {
     lua_setfield(L, -2, name);
 }
 
-static void push_inputs(lua_State *L, const tide_event *e) {
-    const int64_t *at = e->inputs;
-    lua_createtable(L, e->ninputs, 0);
-    lua_createtable(L, e->ninputs, 0);
-    for (int k = 1; k <= e->ninputs; k++) {
+void tide_push_inputs(lua_State *L, const int64_t *at, int n) {
+    lua_createtable(L, n, 0);
+    lua_createtable(L, n, 0);
+    for (int k = 1; k <= n; k++) {
         tide_input in = tide_input_next(&at);
         lua_createtable(L, in.ndim, 0);
         for (int d = 0; d < in.ndim; d++) {
@@ -233,7 +232,7 @@ static int profile_events(lua_State *L) {
             lua_setfield(L, -2, "line");
         }
         if (e->kind == TD_EVENT_OP || (e->kind != TD_EVENT_ALLOC && e->ninputs))
-            push_inputs(L, e);
+            tide_push_inputs(L, e->inputs, e->ninputs);
         lua_rawseti(L, -2, k + 1);
     }
     return 1;
@@ -293,10 +292,6 @@ const tide_function tide_profile_methods[] = {
      "graphs.",
      profile_export_stacks},
     {"_work(Profile p) -> number, number", "FLOPs and bytes of what was recorded.", profile_work},
-    {"events(Profile p) -> list",
-     "What was recorded, by thread and stream, in the order of its beginnings; what a device did, "
-     "and transfers between ranks (kind collective), know their launcher, the number of the event "
-     "that asked for it, and a transfer its bytes, its group and its number there.",
-     profile_events},
+    {"_events(Profile p) -> list", "What was recorded, as events() tells it.", profile_events},
     {NULL, NULL, NULL},
 };

@@ -51,6 +51,8 @@ extern const luaL_Reg tide_range_events[];
 /* What is done with a recording: the methods, and load. */
 extern const tide_function tide_profile_methods[];
 extern const tide_function tide_summary_methods[]; /* in numbers, for summaries */
+/* Fields `shapes` and `dtypes` of the table on top: of n tensors, for tide_input_next. */
+void tide_push_inputs(lua_State *L, const int64_t *inputs, int n);
 int tide_profile_tostring(lua_State *L);
 int tide_profile_load(lua_State *L);
 int tide_profiler_write(lua_State *L);

@@ -173,6 +173,16 @@ static int profile_stop(lua_State *L) {
     return 0;
 }
 
+/* A profile records from when it is made: there is nothing to do but to see that it does. */
+static int profile_start(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = luaL_checkudata(L, 1, TIDE_PROFILE_NAME);
+    if (!p->running)
+        return tide_error(L, "start: the profile has ended: make another one");
+    return 0;
+}
+
 static int profile_close(lua_State *L) {
     stop(L, luaL_checkudata(L, 1, TIDE_PROFILE_NAME), 1);
     return 0;
@@ -364,6 +374,8 @@ static int profiler_record(lua_State *L) {
 const tide_function tide_recording_methods[] = {
     {"step(Profile p)", "The next step begins: of the schedule, and in the recording.",
      profile_step},
+    {"start(Profile p)", "Nothing: a profile records from when it is made, to stop().",
+     profile_start},
     {"stop(Profile p)", "End the recording.", profile_stop},
     {NULL, NULL, NULL},
 };

@@ -32,24 +32,39 @@ static void *take_first(lua_State *L, void *into, void *block, int n, size_t siz
     return into;
 }
 
-/* _rows(p, most): by name, what took most of its own time first. */
+static void push_row(lua_State *L, const tide_row *row) {
+    lua_createtable(L, 0, 12);
+    set_text(L, "name", row->name);
+    set_text(L, "kind", tide_event_kind_name(row->kind));
+    set_integer(L, "calls", row->calls);
+    set_integer(L, "self_ns", row->self_ns);
+    set_integer(L, "total_ns", row->total_ns);
+    set_integer(L, "memory", row->memory);
+    set_integer(L, "memory_total", row->memory_total);
+    set_integer(L, "device_ns", row->device_ns);
+    set_integer(L, "device_total_ns", row->device_total_ns);
+    lua_pushnumber(L, row->flops);
+    lua_setfield(L, -2, "flops");
+    lua_pushboolean(L, tide_is_device_kind(row->kind));
+    lua_setfield(L, -2, "on_device");
+    if (row->inputs)
+        tide_push_inputs(L, row->inputs, row->ninputs);
+}
+
+/* _rows(p, most, by_shape): by name, what took most of its own time first. */
 static int profile_rows(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     int most = (int)f.args[1].i, n;
     tide_profile *p = tide_check_profile(L);
+    tide_table_options options = {.sort = TIDE_SORT_SELF, .by_shape = f.args[2].b};
     tide_row *rows = lua_newuserdatauv(L, (size_t)most * sizeof *rows, 0);
-    tide_row *found = tide_rows(&p->recording, &(tide_table_options){.sort = TIDE_SORT_SELF}, &n);
+    tide_row *found = tide_rows(&p->recording, &options, &n);
     n = n < most ? n : most;
     take_first(L, rows, found, n, sizeof *rows);
     lua_createtable(L, n, 0);
     for (int k = 0; k < n; k++) {
-        lua_createtable(L, 0, 5);
-        set_text(L, "name", rows[k].name);
-        set_text(L, "kind", tide_event_kind_name(rows[k].kind));
-        set_integer(L, "calls", rows[k].calls);
-        set_integer(L, "self_ns", rows[k].self_ns);
-        set_integer(L, "total_ns", rows[k].total_ns);
+        push_row(L, &rows[k]);
         lua_rawseti(L, -2, k + 1);
     }
     return 1;
@@ -113,7 +128,8 @@ int tide_profiler_write(lua_State *L) {
 }
 
 const tide_function tide_summary_methods[] = {
-    {"_rows(Profile p, int(1..1000) most) -> list", "By name.", profile_rows},
+    {"_rows(Profile p, int(1..100000) most, bool by_shape=false) -> list", "By name.",
+     profile_rows},
     {"_places(Profile p, int(1..1000) most) -> list", "By line and operator.", profile_places},
     {"_totals(Profile p) -> table", "Wall time, events, the peak of memory.", profile_totals},
     {NULL, NULL, NULL},

@@ -118,6 +118,10 @@ static const double whole_limit = 1e8;
 /* PyTorch's rule, but for numbers of which the largest is near 1, as rand and randn draw them: some
  * of many are always small beside it, and no reason to show all of them by powers of ten. */
 static bool is_scientific(const printer *p) {
+    if (p->options->notation != TIDE_NOTATION_FITTING)
+        return p->options->notation == TIDE_NOTATION_SCIENTIFIC;
+    if (p->all_whole)
+        return p->largest > whole_limit;
     double largest = p->largest, smallest = p->smallest;
     bool wide =
         largest > 0 && (largest / smallest > 1000 || largest > whole_limit || smallest < FAINT);
@@ -135,10 +139,7 @@ static void choose_style(printer *p) {
         p->style = STYLE_INTEGER;
     } else {
         survey(p, 0, p->x->data, false);
-        if (p->all_whole)
-            p->style = p->largest > whole_limit ? STYLE_SCIENTIFIC : STYLE_WHOLE;
-        else
-            p->style = is_scientific(p) ? STYLE_SCIENTIFIC : STYLE_FIXED;
+        p->style = is_scientific(p) ? STYLE_SCIENTIFIC : p->all_whole ? STYLE_WHOLE : STYLE_FIXED;
     }
     survey(p, 0, p->x->data, true);
 }
@@ -354,7 +355,7 @@ static void set_defaults(tide_print_options *options) {
 }
 
 static int set_printoptions(lua_State *L) {
-    enum { PROFILE_, PRECISION_, THRESHOLD_, EDGE_, WIDTH_ };
+    enum { PROFILE_, PRECISION_, THRESHOLD_, EDGE_, WIDTH_, SCIENTIFIC_ };
     tide_frame f;
     tide_read_call(L, &f);
     tide_print_options *options = tide_print_options_of(L);
@@ -373,6 +374,9 @@ static int set_printoptions(lua_State *L) {
         options->edge = v[EDGE_].i;
     if (!td_is_nil(v[WIDTH_]))
         options->line_width = (int)v[WIDTH_].i;
+    options->notation = td_is_nil(v[SCIENTIFIC_]) ? TIDE_NOTATION_FITTING
+                        : v[SCIENTIFIC_].b        ? TIDE_NOTATION_SCIENTIFIC
+                                                  : TIDE_NOTATION_PLAIN;
     return 0;
 }
 
@@ -380,9 +384,10 @@ void tide_open_printing(lua_State *L) {
     static const tide_function functions[] = {
         {"set_printoptions(\"default\"|\"short\"|\"full\"? profile=nil, *, int(0..17)? "
          "precision=nil, int(0..)? threshold=nil, int(1..1000000)? edgeitems=nil, "
-         "int(10..100000)? linewidth=nil)",
+         "int(10..100000)? linewidth=nil, bool? sci_mode=nil)",
          "How tensors print: digits after the point, from how many elements on the edges alone, "
-         "how many at an edge, columns (those of the terminal where not given).",
+         "how many at an edge, columns (those of the terminal where not given), and whether floats "
+         "are written with powers of ten: always, never, or (nil) where that fits them.",
          set_printoptions},
         {NULL, NULL, NULL},
     };

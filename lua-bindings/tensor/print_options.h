@@ -5,7 +5,14 @@
 #include <lua.h>
 #include <stdint.h>
 
+typedef enum tide_notation {
+    TIDE_NOTATION_FITTING,
+    TIDE_NOTATION_PLAIN,
+    TIDE_NOTATION_SCIENTIFIC
+} tide_notation;
+
 typedef struct tide_print_options {
+    tide_notation notation;  /* of floats: what fits the elements, or always the same */
     int precision;           /* digits after the point */
     int64_t threshold, edge; /* beyond so many elements the edges alone, of so many */
     int line_width;          /* 0: as wide as what shows it */

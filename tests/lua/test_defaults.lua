@@ -19,6 +19,7 @@ put("none there is this one", "std correction", "var correction", "std_mean corr
     "nan_to_num nan", "cdist compute_mode", "embedding padding_idx")
 put("the older name of correction", "std unbiased", "var unbiased", "std_mean unbiased", "var_mean unbiased")
 put("the last two dims", "linalg.matrix_norm dim")
+put("false where a list can't hold nil", "optim.Adafactor eps")
 put("counts from 1", "nn.CTCLoss blank", "nn.utils.weight_norm dim")
 put("a number, or one for each group", "optim.lr_scheduler.ReduceLROnPlateau min_lr",
     "optim.lr_scheduler.OneCycleLR base_momentum", "optim.lr_scheduler.OneCycleLR max_momentum",

@@ -24,7 +24,7 @@ end
 local function call_of(ctx, what)
     local call = type(ctx) == "table" and rawget(ctx, CALL)
     if not call then
-        fail("%s: call it as ctx:%s(...) in forward", what, what)
+        fail("%s: call it as ctx:%s(...) in forward or setup_context", what, what)
     end
     return call
 end
@@ -123,7 +123,13 @@ local function apply(def, ...)
     inputs.needs = needs_of(call, inputs)
     ctx.needs_input_grad = { table.unpack(inputs.needs, 1, inputs.n) }
     rawset(ctx, CALL, call)
-    local outputs = table.pack(tide.no_grad(def.forward, ctx, ...))
+    local outputs
+    if def.setup_context then
+        outputs = table.pack(tide.no_grad(def.forward, ...))
+        tide.no_grad(def.setup_context, ctx, given, table.unpack(outputs, 1, outputs.n))
+    else
+        outputs = table.pack(tide.no_grad(def.forward, ctx, ...))
+    end
     call:finish(outputs.n, outputs)
     rawset(ctx, CALL, nil)
     return table.unpack(outputs, 1, outputs.n)
@@ -158,7 +164,8 @@ local functions = {}
 local doc = "A function with a gradient of its own. function F.forward(ctx, ...) returns the outputs, "
     .. "function F.backward(ctx, ...) the gradient of each input from those of the outputs, and y = F(x) calls it. "
     .. "ctx:save_for_backward(...) and ctx.saved_tensors, ctx.needs_input_grad, ctx:mark_dirty(...), "
-    .. "ctx:mark_non_differentiable(...), ctx:set_materialize_grads(on)."
+    .. "ctx:mark_non_differentiable(...), ctx:set_materialize_grads(on). With function F.setup_context(ctx, inputs, outputs...), which saves, "
+    .. "forward is called without ctx."
 
 function functions.Function(name, methods)
     if type(name) == "table" and methods == nil then
@@ -177,7 +184,7 @@ function functions.Function(name, methods)
     return setmetatable(def, Function)
 end
 tide._document(functions.Function, "Function",
-    'Function(str name, {function forward, function backward}) -> Function', doc)
+    'Function(str name, {function forward, function backward, function setup_context}) -> Function', doc)
 
 -- Hands its first n arguments on; what lies behind the others can't be reached through them.
 local Twice = setmetatable({ name = "OnceDifferentiable" }, Function)

@@ -3,7 +3,8 @@
 local tide = ...
 local fail, declare = tide._fail, tide._function
 local wire = tide._require "files.wire"
-local host_name = tide._require("utils.environment").host_name
+local environment = tide._require "utils.environment"
+local host_name, make_folder = environment.host_name, environment.make_folder
 local whole, double, bytes, float = wire.whole, wire.double, wire.bytes, wire.float
 local tensorboard = {}
 
@@ -64,18 +65,11 @@ end
 local began = os.time() - tide.time()
 local function now() return began + tide.time() end
 
-local function make_folder(path)
-    local ok = os.execute(string.format("mkdir -p -- '%s' 2>/dev/null", (string.gsub(path, "'", "'\\''"))))
-    if not ok then
-        fail("SummaryWriter: the folder '%s' can't be made", path)
-    end
-end
-
 local opened = 0
 
 -- A file in a folder, with the event that says which version it has.
 local function open(path, suffix)
-    make_folder(path)
+    make_folder("SummaryWriter", path)
     opened = opened + 1
     local name = string.format("%s/events.out.tfevents.%d.%s.%s.%d%s", path, os.time(), host_name(), string.sub(string.format("%p", Writer), -6), opened, suffix)
     local file, message = io.open(name, "wb")

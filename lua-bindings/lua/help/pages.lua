@@ -429,6 +429,7 @@ one what it is here. What differs:
   torch.autocast("cuda"), GradScaler      tide.autocast("cuda"), tide.amp.GradScaler
   torch.profiler.profile(...) as p        p = tide.profiler.profile{fn, with_stack = true}
   p.key_averages().table(row_limit=10)    p:table({limit = 10}), p:key_averages():table{...}
+  for e in p.key_averages(): e.key        for _, e in ipairs(p:key_averages()) do e.key
   record_function("name")                 tide.profiler.record("name", fn)
   torch.utils.benchmark.Timer             tide.benchmark.Timer
   torch.utils.checkpoint.checkpoint       tide.utils.checkpoint
@@ -445,7 +446,7 @@ one what it is here. What differs:
 Deliberately absent: complex numbers and torch.fft, torch.compile and
 torch.export (graphs are tide.jit's), nested tensors, layouts but dense, COO
 and quantized, worker processes (workers are threads:
-?tide.workers), prune, lazy modules, devices but "cpu" and "cuda", float8 and
+?tide.workers), lazy modules, devices but "cpu" and "cuda", float8 and
 unsigned integers but uint8.
 ]==]
 

@@ -48,12 +48,12 @@ local ELSEWHERE = {
     ["nn.attention"] = "tide.nn.functional.scaled_dot_product_attention", ["nn.utils.parametrize.Parameter"] = "tide.nn.Parameter",
     ["signal"] = "tide.hann_window and its kin", ["signal.windows"] = "tide.hann_window and its kin", windows = "tide.hann_window and its kin",
     ["version"] = "tide.version, tide --info", torch_version = "tide.version, tide --info",
-    record_function = "tide.profiler.record(name, fn)", key_averages = "p:table(); p:events() for all", emit_nvtx = "profile{fn, nvtx = true}",
-    tensorboard_trace_handler = "on_trace_ready = function(p) p:export_chrome_trace(path) end", export_memory_timeline =
+    record_function = "tide.profiler.record(name, fn)", emit_nvtx = "profile{fn, nvtx = true}",
+    export_memory_timeline =
         "p:table({sort = \"memory\"}) of profile{fn, profile_memory = true}",
     ProfilerActivity = "tide.profiler.profile, which records the CPU and the device alike", ProfilerAction =
         "\"none\", \"warmup\", \"record\" or \"save\", which tide.profiler.schedule's function says",
-    ["profiler.profile.start"] = "local p <close> = tide.profiler.profile()", ["profiler.supported_activities"] = "tide --info",
+    ["profiler.supported_activities"] = "tide --info",
     numpy = "tide.save(x, \"x.npy\") for NumPy, x:tolist() for Lua", from_numpy = "tide.load(\"x.npy\")", asarray = "tide.tensor",
     frombuffer = "tide.tensor of a list, tide.load of a file", from_file = "tide.load", to_numpy = "tide.save(x, \"x.npy\")",
     set_default_tensor_type = "tide.set_default_dtype", set_default_device = "tide.set_default_device",
@@ -76,11 +76,11 @@ local ELSEWHERE = {
     ["nn.utils.init"] = "tide.nn.init", ["nn.utils.memory_format"] = "model:to({memory_format = \"channels_last\"})", convert_conv2d_weight_memory_format =
         "model:to({memory_format = \"channels_last\"})", convert_conv3d_weight_memory_format = "model:to({memory_format = \"channels_last_3d\"})",
     convert_parameters = "tide.nn.utils.parameters_to_vector", ["nn.utils.fusion"] = "tide.nn.utils.fuse_conv_bn_eval", fuse_conv_bn_weights = "tide.nn.utils.fuse_conv_bn_eval",
-    fuse_linear_bn_weights = "tide.nn.utils.fuse_linear_bn_eval", skip_init = "tide.nn layers, which are made with their first values", to_empty = "model:to(device)",
+    fuse_linear_bn_weights = "tide.nn.utils.fuse_linear_bn_eval", skip_init = "tide.nn layers, which are made with their first values",
     set_submodule = "an assignment: model.part = module", get_extra_state = "register_buffer, which state_dict keeps", set_extra_state = "register_buffer, which state_dict keeps",
     ["optim.Optimizer"] = "what tide.optim.SGD and its kin give", ["optim.lr_scheduler.LRScheduler"] = "what tide.optim.lr_scheduler.StepLR and its kin give",
     ["optim.lr_scheduler.LRScheduler.get_lr"] = "scheduler:get_last_lr()", ["optim.lr_scheduler.Optimizer"] = "what tide.optim.SGD and its kin give",
-    ASGD = "tide.optim.SGD with tide.optim.swa_utils.AveragedModel", Adafactor = "tide.optim.AdamW", Muon = "tide.optim.AdamW", ["optim.functional"] = "tide.optim",
+    ["optim.functional"] = "tide.optim",
     ["autograd.Variable"] = "a tensor: tide.tensor(data, {requires_grad = true})", Variable = "a tensor: tide.tensor(data, {requires_grad = true})",
     ["autograd.function"] = "tide.autograd.Function", ["autograd.anomaly_mode"] = "tide.autograd.detect_anomaly", save_on_cpu =
         "tide.autograd.graph.saved_tensors_hooks(function(x) return x:cpu() end, function(x) return x:to(device) end, fn)",
@@ -128,7 +128,7 @@ local ELSEWHERE = {
         "tide.cuda.set_sync_warnings", get_sync_debug_mode = "tide.cuda.set_sync_warnings", get_arch_list = "tide.cuda.get_device_capability()", current_device_index = "tide.cuda.current_device", set_device_index = "tide.cuda.set_device", current_device_idx =
         "tide.cuda.current_device", set_device_idx = "tide.cuda.set_device", device_index = "tide.cuda.set_device", current_accelerator = "\"cuda\" where tide.cuda.is_available()", ["cuda.init"] = "the first use of the device", ["cuda.device"] = "tide.cuda.set_device",
     device_of = "x.device", ["cuda.nvtx.range"] = "tide.cuda.nvtx.range_push and range_pop", range_start = "tide.cuda.nvtx.range_push", range_end = "tide.cuda.nvtx.range_pop", ["backends.cuda.is_built"] = "tide --info", ["backends.cuda.sdp_kernel"] =
-        "tide.nn.functional.scaled_dot_product_attention, which takes the quickest", is_available = "tide --info", ["types"] = "Lua's types: type(x), math.type(x)", Storage = "x:data_ptr()", assert_close = "tide.allclose", assert_allclose = "tide.allclose",
+        "tide.nn.functional.scaled_dot_product_attention, which takes the quickest", is_available = "tide --info", ["types"] = "Lua's types: type(x), math.type(x)", Storage = "x:data_ptr()", assert_allclose = "tide.testing.assert_close",
     ["distributed.init_process_group"] = "tide.distributed.init()", ["distributed.destroy_process_group"] = "tide.distributed.shutdown()",
     ["distributed.get_rank"] = "tide.distributed.rank()", ["distributed.get_world_size"] = "tide.distributed.size()", ["distributed.get_node_local_rank"] =
         "tide.distributed.local_rank()", ["distributed.get_backend"] = "tide.distributed.backend()", ["distributed.monitored_barrier"] =
@@ -148,7 +148,7 @@ local ELSEWHERE = {
     torchvision = "tide.data, tide.data.transforms and tide.io", torchaudio = "tide.io.read_audio, tide.display.audio",
     ["onnx.dynamo_export"] = "tide.onnx.export",
     ["distributed.isend"] = "tide.distributed.send(x, dst, {async = true})", ["distributed.irecv"] = "tide.distributed.recv(x, src, {async = true})",
-    ["distributed.reduce"] = "tide.distributed.all_reduce", make_tensor = "tide.rand, tide.randn, tide.randint", testing = "tide.allclose", ["nn.parallel.data_parallel"] = "tide.nn.DataParallel(model)(x)", ["Optimizer"] = "what tide.optim.SGD and its kin give", ["masked"] = "x[mask], tide.where, x:masked_fill(mask, value)",
+    ["distributed.reduce"] = "tide.distributed.all_reduce", make_tensor = "tide.rand, tide.randn, tide.randint", ["nn.parallel.data_parallel"] = "tide.nn.DataParallel(model)(x)", ["Optimizer"] = "what tide.optim.SGD and its kin give", ["masked"] = "x[mask], tide.where, x:masked_fill(mask, value)",
     masked_tensor = "x[mask], tide.where", flop_counter = "tide.profiler.profile{fn, with_flops = true}", ["utils.hooks"] = "x:register_hook, module:register_forward_hook", ["utils.deterministic"] = "tide.use_deterministic_algorithms", FlopCounterMode =
         "tide.profiler.profile{fn, with_flops = true}", ["library"] = "tide.autograd.Function", custom_op = "tide.autograd.Function", ["cuda.graph"] = "tide.cuda.graph", ["utils.data"] = "tide.data", ["utils.data.dataloader"] = "tide.data", ["utils.data.dataset"] = "tide.data", ["utils.data.sampler"] = "tide.data", ["utils.data.distributed"] = "tide.data",
     DataLoader = "tide.data.DataLoader", Dataset = "any table with get(self, i) and len(self): tide.data.DataLoader(dataset)", IterableDataset = "any table with iter(self), which gives a function: tide.data.DataLoader(dataset)",
@@ -210,9 +210,9 @@ local ABSENT = {
         *ampled_addmm]] },
     { "rows of unequal lengths are lists of tensors, or padded: tide.nn.utils.rnn.pad_sequence", [[nested nested.* jagged is_nested to_padded_tensor]] },
     { "layers are made with their sizes: tide.nn.Linear(3, 4)", [[Lazy* Uninitialized* *Uninitialized* nn.parameter.is_lazy]] },
-    { "weights are masked by your own tensor: weight:mul_(mask)", [[prune nn.utils.prune*]] },
+    { "prunings of one tensor are applied one after the other: each takes of what is left", [[nn.utils.prune.PruningContainer]] },
     { "hooks of states are your own functions around state_dict and load_state_dict", [[register_*state_dict*hook]] },
-    { "hooks of steps are your own function around opt:step()", [[register_*step*hook Optimizer*Hook profile_hook_step]] },
+    { "hooks of steps are each optimizer's: opt:register_step_pre_hook(fn), opt:register_step_post_hook(fn)", [[register_*step*hook Optimizer*Hook profile_hook_step]] },
     { "gradients run backward; forward mode is tide.autograd.functional.jvp", [[autograd.forward_ad* func.* vmap]] },
     { "special has no function of that family; the nearest are tide.special.i0, i1, i0e and i1e, and polynomials by a recurrence of your own", [[special.* airy_ai *bessel*]] },
     { "kernels are Tide's choice; what can be said is tide.use_deterministic_algorithms, tide.set_num_threads and tide.autocast", [[backends backends.* cuda.tunable nn.attention.* *blas* *solver_handle *_matmul_precision scaled_mm scaled_addmm scaled_addmm_

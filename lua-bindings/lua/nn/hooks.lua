@@ -216,6 +216,16 @@ return function(nn, base)
             function(self, fn, prepend) return register(self, row[2], fn, prepend) end)
     end
 
+    -- The first hook before forward for which is_it(hook).
+    function base.find_hook(module, is_it)
+        local hooks = rawget(module, "_hooks")
+        for _, hook in ipairs(hooks and hooks.pre or {}) do
+            if is_it(hook) then
+                return hook
+            end
+        end
+    end
+
     -- Ends the hook of a key that runs before forward, and gives what it computes with.
     function base.remove_hook(module, key)
         local hook = take_out(module, "pre", function(hook) return hook.key == key end)

@@ -281,11 +281,16 @@ return function(nn, base)
         "The module's class but for its parametrizations.", function(module)
             return rawget(getmetatable(module), "unparametrized") or getmetatable(module)
         end)
-    parametrize.cached = declare("cached() -> cached",
-        "local _ <close> = parametrize.cached(): what is worked out is kept until the block ends.", function()
+    parametrize.cached = declare("cached(function? fn=nil, ...) -> any",
+        "local _ <close> = parametrize.cached(): what is worked out is kept until the block ends; cached(fn, ...): while fn runs.",
+        function(fn, ...)
             local guard = setmetatable({ open = true, before = cache }, Cached)
             cache = cache or {}
-            return guard
+            if not fn then
+                return guard
+            end
+            local _ <close> = guard
+            return fn(...)
         end)
     tide._document(parametrize, "parametrize", "tide.nn.utils.parametrize", "Tensors of modules that are worked out from "
         .. "others: register_parametrization, remove_parametrizations, is_parametrized, cached.")

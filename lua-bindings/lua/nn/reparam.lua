@@ -1,17 +1,20 @@
 -- nn/reparam.lua: nn.utils.weight_norm and spectral_norm: a parameter that is worked out from others before each
--- forward. The others are the module's parameters, what is worked out is a plain field.
+-- forward. The others are the module's parameters, what is worked out is a plain field. nn/prune.lua shares the way.
 local tide = ...
 local fail, declare = tide._fail, tide._function
 local matrix = tide._require "nn.matrix"
 local norms, as_matrix, unit = matrix.norms, matrix.rows_of, matrix.unit
 
+local function check(base, fname, module, name)
+    base.refresh(module)
+    return module._kinds[name] == "parameter" and rawget(module, name)
+        or fail("%s: %s has no parameter '%s'", fname, getmetatable(module).__name, name)
+end
+
 -- The parameter of a name, taken out of the module, and the dim that is meant (nil: none).
 local function take(base, fname, module, name, dim)
-    base.refresh(module)
-    local weight = module._kinds[name] == "parameter" and rawget(module, name)
-    if not weight then
-        fail("%s: %s has no parameter '%s'", fname, getmetatable(module).__name, name)
-    elseif dim and (dim == 0 or math.abs(dim) > weight:dim()) then
+    local weight = check(base, fname, module, name)
+    if dim and (dim == 0 or math.abs(dim) > weight:dim()) then
         fail("%s: dim %d is out of range for shape %s", fname, dim, tostring(weight.shape))
     end
     base.forget(module, name)
@@ -118,4 +121,5 @@ return function(nn, base)
             drop(base, module, name .. "_orig", name .. "_u", name .. "_v")
             return restore(module, name, value)
         end)
+    return { check = check, take = take, install = install, remove = remove, drop = drop, key_of = key_of }
 end

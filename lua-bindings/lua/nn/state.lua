@@ -95,6 +95,19 @@ local function move_to(base, self, ...)
     return self
 end
 
+-- Each tensor gives way to make(tensor, full name), shared where the old one was; nil: it stays.
+local function replace_each(base, self, make)
+    local made = {}
+    for _, kind in ipairs { "parameter", "buffer" } do
+        base.walk(self, kind, "", nil, function(name, x, owner, field)
+            made[x] = made[x] or make(x, name) or x
+            base.accept(made[x])
+            rawset(owner, field, made[x])
+        end)
+    end
+    return self
+end
+
 -- ---- copies ----
 
 local copy
@@ -133,13 +146,13 @@ end
 
 -- ---- a table of names ----
 
-local function state_of(walk, self, prefix)
+local function state_of(walk, self, prefix, keep_vars)
     local dict = {}
     for _, kind in ipairs { "parameter", "buffer" } do
         walk(self, kind, prefix, nil, function(name, x, owner, field)
             local passing = rawget(owner, "_passing")
             if not (passing and passing[field]) then
-                dict[name] = x:detach()
+                dict[name] = keep_vars and x or x:detach()
             end
         end)
     end
@@ -201,8 +214,15 @@ local function from_zero(own, dict)
     return count == 0 and renamed or nil
 end
 
-local function load(walk, self, dict, strict)
+-- The module's own place for a tensor of a dict: a parameter where x is one, of the same memory.
+local function adopted(x, given)
+    local same = given.is_leaf and given.requires_grad == x.requires_grad
+    return same and given or given:detach():requires_grad_(x.requires_grad)
+end
+
+local function load(base, self, dict, strict, assign)
     tide._require "files.state"(dict)
+    local walk = base.walk
     local own = state_of(walk, self, "")
     local missing, unexpected, other = compare(own, dict)
     local renamed = #missing > 0 and from_zero(own, dict)
@@ -228,8 +248,11 @@ local function load(walk, self, dict, strict)
     if #texts > 0 then
         fail("load_state_dict: %s", table.concat(texts, "; "))
     end
+    if assign then
+        replace_each(base, self, function(x, name) return tide.is_tensor(dict[name]) and adopted(x, dict[name]) end)
+    end
     local _ <close> = tide.no_grad()
-    for name, x in pairs(own) do
+    for name, x in pairs(assign and {} or own) do
         if tide.is_tensor(dict[name]) then
             x:copy_(dict[name])
         end
@@ -254,11 +277,18 @@ return function(_, base)
         .. "children are copies, shared where they were.", function(self)
             return copy(base.check_tree(self), {})
         end)
-    method("state_dict", ", *, str prefix=\"\") -> table",
-        "Parameters and buffers by full name, under each of their names; they share memory with the module.",
-        function(self, prefix) return state_of(base.walk, self, prefix) end)
-    method("load_state_dict", ", any dict, bool strict=true) -> table", "Copy a state_dict's values in. Names must "
-        .. "agree, unless strict is false, and shapes; numbers in them may count from 0, as PyTorch's do. Gives "
+    method("to_empty", ", *, any device) -> Module", "Parameters and buffers on a device, of any values: for a module that "
+        .. "was made on \"meta\" and is to be filled.", function(self, device)
+            return replace_each(base, self, function(x)
+                return tide.empty_like(x, { device = device }):requires_grad_(x.requires_grad)
+            end)
+        end)
+    method("state_dict", ", *, str prefix=\"\", bool keep_vars=false) -> table",
+        "Parameters and buffers by full name, under each of their names; they share memory with the module, and with keep_vars are the "
+        .. "module's own tensors.", function(self, prefix, keep_vars) return state_of(base.walk, self, prefix, keep_vars) end)
+    method("load_state_dict", ", any dict, bool strict=true, bool assign=false) -> table", "Copy a state_dict's values in. Names must "
+        .. "agree, unless strict is false, and shapes; numbers in them may count from 0, as PyTorch's do. With assign the dict's tensors "
+        .. "themselves, of their dtypes and devices, become the module's: make the optimizer afterwards. Gives "
         .. "{missing_keys = ..., unexpected_keys = ...}.",
-        function(self, dict, strict) return load(base.walk, self, dict, strict) end)
+        function(self, dict, strict, assign) return load(base, self, dict, strict, assign) end)
 end

@@ -257,5 +257,10 @@ return function(define)
         single = true,
     }
     LBFGS.step = declare("step(Optimizer self, function closure) -> any",
-        "Take up to max_iter steps. The closure computes the loss and its gradients; its first result is returned.", step)
+        "Take up to max_iter steps. The closure computes the loss and its gradients; its first result is returned.", function(self, closure)
+            self:_run_hooks("pre")
+            local loss = step(self, closure)
+            self:_run_hooks("post")
+            return loss
+        end)
 end

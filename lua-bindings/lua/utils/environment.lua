@@ -1,4 +1,5 @@
 -- utils/environment.lua: what the process's surroundings say: variables, the folders they name, the machine's name.
+local tide = ...
 local environment = {}
 
 --- variable(name): of the environment; nil where it is not set, or empty.
@@ -20,6 +21,14 @@ function environment.cache() return environment.folder("XDG_CACHE_HOME", "/.cach
 function environment.host_name()
     local file <close> = io.open("/proc/sys/kernel/hostname") or io.open("/etc/hostname")
     return string.match(file and file:read("l") or "", "^[%w.-]+") or "localhost"
+end
+
+--- make_folder(what, path): the folder and those above it, where they are not there yet; the error begins with `what`.
+function environment.make_folder(what, path)
+    local ok = os.execute(string.format("mkdir -p -- '%s' 2>/dev/null", (string.gsub(path, "'", "'\\''"))))
+    if not ok then
+        tide._fail("%s: the folder '%s' can't be made", what, path)
+    end
 end
 
 return environment

@@ -28,6 +28,8 @@ OPTIMIZERS = {
     "Rprop": ({}, {"etas": [0.3, 1.7]}, {"step_sizes": [0.01, 0.03]}),
     "Adagrad": ({}, {"lr_decay": 0.1}, {"initial_accumulator_value": 0.5}),
     "Adadelta": ({}, {"rho": 0.5}),
+    "ASGD": ({}, {"t0": 2, "lambd": 0.1, "alpha": 0.5}),
+    "Adafactor": ({}, {"beta2_decay": -0.5, "d": 1.5}),
 }
 RATES = (None, 0.07)
 LBFGS = ({}, {"lr": 0.3}, {"max_iter": 3}, {"history_size": 2}, {"line_search_fn": "strong_wolfe"},

@@ -355,3 +355,27 @@ t.test("a_step_of_training_through_a_function_leaks_nothing", function()
     collectgarbage()
     t.is_true(tide.memory_stats().allocated <= before + 4096)
 end)
+
+t.test("a_context_may_be_set_up_behind_forward", function()
+    local Product = tide.autograd.Function("Product", {
+        forward = function(x, y, k) return x * y * k, x + y end,
+        setup_context = function(ctx, inputs, product, sum)
+            ctx:save_for_backward(inputs[1], inputs[2])
+            ctx:mark_non_differentiable(sum)
+            ctx.k = inputs[3]
+            ctx.same = product.shape == sum.shape
+        end,
+        backward = function(ctx, g)
+            local x, y = table.unpack(ctx.saved_tensors)
+            t.is_true(ctx.same and ctx.needs_input_grad[1])
+            return g * y * ctx.k, g * x * ctx.k
+        end,
+    })
+    local x = tide.tensor({ 1, 2 }, { dtype = tide.float64, requires_grad = true })
+    local y = tide.tensor({ 3, 5 }, { dtype = tide.float64, requires_grad = true })
+    local product, sum = Product(x, y, 2)
+    t.is_false(sum.requires_grad)
+    product:sum():backward()
+    t.eq({ product:tolist(), x.grad:tolist(), y.grad:tolist() }, { { 6, 20 }, { 6, 10 }, { 2, 4 } })
+    t.is_true(tide.autograd.gradcheck(function(a, b) return (Product(a, b, 3)) end, { x, y }))
+end)

@@ -406,6 +406,7 @@ t.test("parts_have_names_in_a_sequential_of_pairs", function()
     for _, key in ipairs { 0, -1 } do
         t.error_has(function() return model[key] end, "parts count from 1")
     end
+    t.error_has(function() return model[{ 1, 2 }] end, "nn.Sequential(table.unpack(model:children(), first, last))")
     t.eq(nn.Linear(1, 1, { bias = false }).bias, nil)
 end)
 

@@ -475,3 +475,41 @@ t.test("methods_that_nothing_calls_are_refused_by_a_class", function()
         Net[case[2]] = function() return "x" end
     end
 end)
+
+t.test("a_state_dict_may_be_taken_in_as_it_is", function()
+    local Tied = tide.nn.class "Tied"
+    function Tied:init()
+        self.a, self.norm = tide.nn.Linear(3, 3, { bias = false }), tide.nn.BatchNorm1d(3)
+        self.b = tide.nn.Linear(3, 3)
+        self.b.weight = self.a.weight
+        self.norm:requires_grad_(false)
+    end
+    local net = Tied()
+    local kept = net:state_dict { keep_vars = true }
+    t.is_true(rawequal(kept["a.weight"], net.a.weight) and kept["b.bias"].requires_grad)
+    t.is_false(net:state_dict()["a.weight"].requires_grad)
+    local given = {}
+    for name, x in pairs(net:state_dict()) do
+        given[name] = x:is_floating_point() and x:double() + 1 or x:clone()
+    end
+    given["b.weight"] = given["a.weight"]
+    local loaded = net:load_state_dict(given, { assign = true })
+    t.eq(tostring(loaded), "all keys matched")
+    t.eq(net.a.weight.dtype, tide.float64)
+    t.is_true(net.a.weight:data_ptr() == given["a.weight"]:data_ptr() and rawequal(net.a.weight, net.b.weight))
+    t.eq({ net.a.weight.requires_grad, net.norm.weight.requires_grad, net.norm.running_mean.requires_grad }, { true, false, false })
+    t.eq(#net:parameters(), 4)
+    t.error_has(function() net:load_state_dict({ ["a.weight"] = tide.ones(2) }, { strict = false, assign = true }) end, "shape")
+end)
+
+t.test("a_module_without_elements_is_filled", function()
+    local net = tide.set_default_device("meta", function() return tide.nn.Sequential(tide.nn.Linear(2, 3), tide.nn.BatchNorm1d(3)) end)
+    local source = tide.nn.Sequential(tide.nn.Linear(2, 3), tide.nn.BatchNorm1d(3)):eval()
+    local other = net:clone()
+    t.is_true(rawequal(net:to_empty { device = "cpu" }, net))
+    net:load_state_dict(source:state_dict())
+    other:load_state_dict(source:state_dict(), { assign = true })
+    local x = tide.randn(4, 2)
+    t.is_true(tide.equal(net:eval()(x), source(x)) and tide.equal(other:eval()(x), source(x)))
+    t.is_true(net[1].weight.requires_grad and net[1].weight.is_leaf)
+end)

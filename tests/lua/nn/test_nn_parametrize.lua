@@ -98,6 +98,13 @@ t.test("values_are_kept_while_cached_holds", function()
     layer(tide.ones(1, 2))
     layer(tide.ones(1, 2))
     t.eq(calls, 3)
+    local function twice(x) return layer(x), layer(x) end
+    local y, z = parametrize.cached(twice, tide.ones(1, 2))
+    t.eq(calls, 4)
+    t.is_true(tide.equal(y, z))
+    t.error_has(function() parametrize.cached(error, "stop") end, "stop")
+    twice(tide.ones(1, 2))
+    t.eq(calls, 6)
 end)
 
 t.test("states_and_copies_keep_parametrizations", function()

@@ -228,7 +228,8 @@ end)
 
 -- ---- all classes ----
 
-local classes = { "SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "Adagrad", "Adadelta", "LBFGS" }
+local classes = { "SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "Adagrad", "Adadelta", "ASGD", "Adafactor", "Muon",
+    "LBFGS" }
 
 local function leaf(n) return tide.ones(n, { requires_grad = true }) end
 
@@ -516,4 +517,87 @@ t.test("a_table_of_one_list_of_parameters_is_one_group", function()
     local opt = tide.optim.Adam { model:parameters(), lr = 0.5 }
     t.eq({ #opt.param_groups, #opt.param_groups[1].params, opt.param_groups[1].lr }, { 1, 2, 0.5 })
     t.error_has(function() tide.optim.Adam { { model.weight }, { model.bias }, lr = 1 } end, "parameters of one group are one list")
+end)
+
+-- ---- Muon ----
+
+-- Where PyTorch's Muon is after four steps: its products are of bfloat16, so the last digits are the library's.
+local MUON = {
+    { {}, { -1.10071, 0.53498, -0.39518, 1.27055, 0.27843, -0.63102, 1.04155, 0.08973, -0.85567, 0.81255, -0.09893, -1.08049, 0.57146, -0.39511,
+        1.28392 }, { -0.62628, 0.60472, 0.05465, -0.41026, 0.8824, 0.3215, -0.19172, -0.62861, 0.60894, 0.05465, -0.41566, 0.88466 } },
+    { { nesterov = false, momentum = 0.5, adjust_lr_fn = "match_rms_adamw", weight_decay = 0 }, { -1.13627, 0.57939, -0.39939, 1.32642, 0.32635,
+        -0.64503, 1.08281, 0.09664, -0.88695, 0.8392, -0.13292, -1.12872, 0.59204, -0.39932, 1.33075 },
+        { -0.64067, 0.60466, 0.07818, -0.40667, 0.86925, 0.33752, -0.17117, -0.64193, 0.60673, 0.07822, -0.40939, 0.87009 } },
+    { { adjust_lr_fn = "spectral_unclamped", ns_steps = 3 }, { -1.09739, 0.5383, -0.39049, 1.27136, 0.28557, -0.62898, 1.0414, 0.09028, -0.85456,
+        0.8117, -0.10501, -1.08019, 0.56897, -0.39136, 1.2796 },
+        { -0.63587, 0.60185, 0.07321, -0.40752, 0.86582, 0.33417, -0.17214, -0.63505, 0.60031, 0.07325, -0.40552, 0.86499 } },
+}
+
+t.test("muon_goes_the_way_that_pytorch_goes", function()
+    for _, case in ipairs(MUON) do
+        local p = (((tide.arange(15) * 7) % 11 - 5) / 4 + 0.1):reshape(5, 3):requires_grad_()
+        local q = (((tide.arange(12) * 5) % 7 - 3) / 4 + 0.1):reshape(2, 6):requires_grad_()
+        local options = { lr = 0.02 }
+        for name, value in pairs(case[1]) do
+            options[name] = value
+        end
+        local optimizer = tide.optim.Muon({ p, q }, options)
+        for _ = 1, 4 do
+            optimizer:zero_grad();
+            ((p * p):sum() + (q * 3):sin():sum()):backward()
+            optimizer:step()
+        end
+        t.close((p:detach():reshape(-1) - tide.tensor(case[2])):abs():max():item(), 0, 4e-3)
+        t.close((q:detach():reshape(-1) - tide.tensor(case[3])):abs():max():item(), 0, 4e-3)
+    end
+    t.error_has(function()
+        local p = leaf(3)
+        p.grad = tide.ones(3)
+        tide.optim.Muon({ p }):step()
+    end, "only matrices")
+end)
+
+t.test("optimizers_of_whole_parameters_go_on_from_a_saved_state", function()
+    for _, name in ipairs { "ASGD", "Adafactor", "Muon" } do
+        local p, q = tide.ones(3, 2):requires_grad_(), tide.ones(3, 2):requires_grad_()
+        local function step(optimizer, x)
+            optimizer:zero_grad();
+            (x:sin() * tide.arange(6):reshape(3, 2)):sum():backward()
+            optimizer:step()
+        end
+        local first, second = tide.optim[name]({ p }, { lr = 0.1 }), tide.optim[name]({ q }, { lr = 0.1 })
+        step(first, p)
+        step(first, p)
+        q.data:copy_(p)
+        second:load_state_dict(first:state_dict())
+        step(first, p)
+        step(second, q)
+        t.is_true(tide.equal(p, q), name)
+    end
+end)
+
+-- ---- hooks ----
+
+t.test("hooks_are_called_around_every_step_until_they_are_removed", function()
+    for _, name in ipairs { "SGD", "LBFGS", "Adafactor" } do
+        local p, calls = leaf(2), {}
+        local optimizer = tide.optim[name]({ p }, { lr = 0.1 })
+        local before = optimizer:register_step_pre_hook(function(opt)
+            calls[#calls + 1] = { "pre", rawequal(opt, optimizer), p[1]:item() }
+        end)
+        optimizer:register_step_post_hook(function() calls[#calls + 1] = { "post", p[1]:item() < 1 } end)
+        local function closure()
+            optimizer:zero_grad()
+            local loss = (p * p):sum()
+            loss:backward()
+            return loss
+        end
+        optimizer:step(closure)
+        t.eq(calls, { { "pre", true, 1.0 }, { "post", true } }, name)
+        before:remove()
+        before:remove()
+        optimizer:step(closure)
+        t.eq(#calls, 3, name)
+        optimizer:state_dict()
+    end
 end)

@@ -24,6 +24,21 @@ end)
 -- Whether a tensor's elements print by powers of ten.
 local function is_scientific(x) return tostring(x):find("%de[-+]%d") ~= nil end
 
+t.test("powers_of_ten_may_be_asked_for_or_never", function()
+    local x, whole = tide.tensor { 1e-6, 2.5, 300 }, tide.tensor { 1.0, 2e9 }
+    local function lines() return { tostring(x):match("[^\n]*"), tostring(whole):match("[^\n]*"), tostring(tide.tensor { 1, 2 }):match("[^\n]*") } end
+    local before = lines()
+    tide.set_printoptions { sci_mode = true }
+    local always = lines()
+    tide.set_printoptions { sci_mode = false }
+    local never = lines()
+    tide.set_printoptions { precision = 4 } -- what is not named fits the elements again
+    t.eq(lines(), before)
+    tide.set_printoptions("default")
+    t.eq(always, { "[1.0000e-06, 2.5000e+00, 3.0000e+02]", "[1.0000e+00, 2.0000e+09]", "[1, 2]" })
+    t.eq(never, { "[  0.0000,   2.5000, 300.0000]", "[         1., 2000000000.]", "[1, 2]" })
+end)
+
 t.test("numbers_near_one_are_fixed_though_some_of_many_are_small", function()
     for seed = 1, 40 do
         tide.manual_seed(seed)
