@@ -387,16 +387,23 @@ typedef struct td_convolution_plan {
 typedef enum td_cell_kind { TD_CELL_ELMAN, TD_CELL_GRU, TD_CELL_LSTM } td_cell_kind;
 
 /* All times of a layer of N rows and H hidden units, which has G gates: 1, 3 (reset, update, new)
- * or 4 (input, forget, new, output). At each time, of what the input gives, x (T, N, G * H), and
- * the state before, which is h (N, H) at first: sums = state * w^T + bias            in w's dtype,
- * w: (G * H, H), bias of a GRU (NULL: none) Elman: state = tanh(x + sums), or relu where
- * `rectified` GRU:   r, z = sigmoid(x + sums);  q = r * sums;  n = tanh(x + q);  state = n + z *
- * (state - n) LSTM:  i, f, o = sigmoid(x + sums), u = tanh(x + sums);  cell = f * cell + i * u;
- *          state = o * tanh(cell), `cell` being what it begins with
- * Written are states (T, N, H), of an LSTM cells (H) and of all but Elman gates (4 * H: r, z, n, q
- * or i, f, u, o), of all times or of one, which then is the last that comes. Results are row-major
- * and of one dtype; x, w and bias are of one dtype, which states are rounded to before a product.
- * *done, false at first, becomes true where the device did it. */
+ * or 4 (input, forget, new, output). x (T, N, G * H) is what the input gives; w is (G * H, H), bias
+ * (NULL: none) a GRU's. The state is h (N, H) at first. At each time
+ *
+ *   sums = state * w^T + bias, in w's dtype;
+ *
+ *   Elman: state = tanh(x + sums), or relu where `rectified`;
+ *
+ *   GRU: r, z = sigmoid(x + sums), q = r * sums, n = tanh(x + q), state = n + z * (state - n);
+ *
+ *   LSTM: i, f, o = sigmoid(x + sums), u = tanh(x + sums), cell = f * cell + i * u,
+ *
+ *   state = o * tanh(cell), where `cell` is what it begins with.
+ *
+ * Written are states (T, N, H), of an LSTM cells (H), and of all but Elman gates (4 * H: r, z, n, q
+ * or i, f, u, o), these of all times or of one, which then is the last that comes. Results are
+ * row-major and of one dtype; x, w and bias are of one dtype, which states are rounded to before a
+ * product. *done, false at first, becomes true where the device did it. */
 typedef struct td_recurrent_plan {
     TD_PLAN_HEAD(8, *states, *cells, *gates, *x, *h, *w, *bias, *cell);
     td_cell_kind kind;
