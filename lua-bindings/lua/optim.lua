@@ -184,7 +184,10 @@ local function register(self, kind, fn)
 end
 
 function Optimizer:_run_hooks(kind)
-    local list = self.hooks and self.hooks[kind] or {}
+    if not self.hooks then
+        return
+    end
+    local list = self.hooks[kind]
     for _, hook in ipairs(table.move(list, 1, #list, 1, {})) do -- one may remove itself
         hook.fn(self)
     end
