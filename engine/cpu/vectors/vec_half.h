@@ -136,7 +136,19 @@ static inline vf vf_load_other_bfloats(const td_bfloat *p) {
     return (vf)(pairs & 0xFFFF0000);
 }
 static inline void vf_store_both_bfloats(td_bfloat *p, vf one, vf other) {
+#if defined(TD_ISA_avx2) && !defined(TD_ISA_avx512) /* a look at both for NaN, which is rare */
+    td_words low = (td_words)one, high = (td_words)other;
+    if (__builtin_expect(
+            _mm256_movemask_ps(_mm256_cmp_ps((__m256)one, (__m256)other, _CMP_UNORD_Q)), 0)) {
+        low = vf_rounded_to_bfloats(one) >> 16;
+        high = vf_rounded_to_bfloats(other);
+    } else {
+        low = (low + 0x7FFF + (low >> 16 & 1)) >> 16;
+        high = high + 0x7FFF + (high >> 16 & 1);
+    }
+#else
     td_words low = vf_rounded_to_bfloats(one) >> 16, high = vf_rounded_to_bfloats(other);
+#endif
     low |= high & 0xFFFF0000;
     memcpy(p, &low, sizeof low);
 }
