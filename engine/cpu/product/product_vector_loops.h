@@ -137,15 +137,16 @@ static void NAME(dots)(const td_product_dots *d) {
     const E *x = d->x;
     double *sums = d->sums;
     for (int64_t left = d->vectors; left > 0; left -= 2) {
-        if (d->n < N)
-            for (int64_t i = 0; i < left && i < 2; i++)
-                NAME(short_dots)
-                (x + i * d->x_stride, d->rows, d->stride, d->count, d->n,
-                 sums + i * d->sums_stride);
-        else if (left >= 2)
+        const int64_t many = left < 2 ? left : 2;
+        for (int64_t i = 0; d->n < N && i < many; i++) {
+            const E *one = x + i * d->x_stride;
+            NAME(short_dots)(one, d->rows, d->stride, d->count, d->n, sums + i * d->sums_stride);
+        }
+        if (d->n >= N && many == 2) {
             NAME(dots_with)(d, x, 2, sums);
-        else
+        } else if (d->n >= N) {
             NAME(dots_with)(d, x, 1, sums);
+        }
         x += 2 * d->x_stride;
         sums += 2 * d->sums_stride;
     }
