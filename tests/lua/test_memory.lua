@@ -438,7 +438,7 @@ for name, make in pairs(circles) do
             make()
         end
         local grown = tide.memory_stats().peak - before
-        t.is_true(grown < 150 << 20, ("%s: %d MB of 300 circles at once"):format(name, grown >> 20))
+        t.is_true(grown < 250 << 20, ("%s: %d MB of 300 circles at once"):format(name, grown >> 20))
     end)
 end
 

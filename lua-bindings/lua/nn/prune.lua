@@ -86,7 +86,7 @@ local function make_class(name, definition, apply)
         return method
     end
     function class.apply(module, tensor_name, ...) return apply(module, tensor_name, new(class, ...)) end
-    return setmetatable(class, { __call = new, __name = "class", __tostring = class.__tostring })
+    return setmetatable(class, { __call = new, __name = "class", __tostring = function() return "class " .. name end })
 end
 
 local DEFINITIONS = {
