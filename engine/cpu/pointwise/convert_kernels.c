@@ -32,14 +32,13 @@ static inline int32_t float_to_i32(float v) {
  * none of theirs is NaN, whose rounding takes half as long again. */
 static inline int64_t round_pairs(int64_t n, td_bfloat *d, const float *s) {
     int64_t i = 0;
-#if defined(TD_ISA_avx2) && !defined(TD_ISA_avx512)
+#if defined(TD_ISA_avx2)
     for (; i + 2 * VF_N <= n; i += 2 * VF_N) {
-        const __m256 a = (__m256)vf_load(s + i), b = (__m256)vf_load(s + i + VF_N);
-        const td_words x = (td_words)a, y = (td_words)b;
-        if (_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)))
+        const vf a = vf_load(s + i), b = vf_load(s + i + VF_N);
+        if (vf_either_is_nan(a, b))
             break;
-        const __m256i low = (__m256i)((x + 0x7FFF + (x >> 16 & 1)) >> 16);
-        const __m256i high = (__m256i)((y + 0x7FFF + (y >> 16 & 1)) >> 16);
+        const __m256i low = (__m256i)(td_numbers_to_bfloats((td_words)a) >> 16);
+        const __m256i high = (__m256i)(td_numbers_to_bfloats((td_words)b) >> 16);
         const __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xD8);
         _mm256_storeu_si256((__m256i *)(void *)(d + i), both);
     }

@@ -14,6 +14,11 @@ static bool is_narrow(td_dtype dtype) {
     return dtype == TD_F16 || dtype == TD_BF16;
 }
 
+/* bfloat16 whose pairs oneDNN multiplies, in products that are worth its call. */
+static bool has_pairs(td_dtype dtype, double work) {
+    return dtype == TD_BF16 && work > TD_LIMIT(PRODUCT_OPENBLAS) && td_dnn_bfloat_gain() > 0;
+}
+
 int64_t td_product_leading(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride,
                            bool *transposed) {
     int64_t ld = 0;
@@ -90,9 +95,8 @@ static bool doubles_pack(td_dtype dtype, const td_product_block *p, double work)
  * 1024^3 14.9 and 12.5. */
 static bool halves_pack(td_dtype dtype, const td_product_block *p, double work) {
     (void)p;
-    if (dtype == TD_BF16 && work > TD_LIMIT(PRODUCT_OPENBLAS) && td_dnn_bfloat_gain() > 0)
-        return false;
-    return td_cpu->product->libraries_at_best || work <= TD_LIMIT(PRODUCT_BLOCKS_ALONE);
+    return !has_pairs(dtype, work) &&
+           (td_cpu->product->libraries_at_best || work <= TD_LIMIT(PRODUCT_BLOCKS_ALONE));
 }
 
 static bool panels_pay(td_dtype dtype, const td_product_block *p, double work) {
@@ -126,8 +130,7 @@ static bool few_pay(td_dtype dtype, const td_product_block *p) {
  * by columns 282 and 235, 128 x 512 x 128 161 and 158; where nothing
  * is kept the two are level but for 4 rows by columns (95). */
 static bool wide_pays(td_dtype dtype, const td_product_block *p, double work) {
-    bool pairs = dtype == TD_BF16 && work > TD_LIMIT(PRODUCT_OPENBLAS) && td_dnn_bfloat_gain() > 0;
-    return is_narrow(dtype) && !pairs && p->rows <= TD_LIMIT(PRODUCT_WIDE_ROWS) &&
+    return is_narrow(dtype) && !has_pairs(dtype, work) && p->rows <= TD_LIMIT(PRODUCT_WIDE_ROWS) &&
            few_pay(TD_F32, p);
 }
 
@@ -137,10 +140,9 @@ static bool wide_pays(td_dtype dtype, const td_product_block *p, double work) {
  * theirs with the right side by columns: 2 x 1024 x 256 21 and 18 us, 2 x 1024 x 1024 65 and 72, 3
  * x 1024 x 256 33 and 21, 4 x 1024 x 256 41 and 23, 4 x 2048 x 1024 257 and 173. */
 static bool vectors_pay(td_dtype dtype, const td_product_block *p, double work) {
-    bool pairs = dtype == TD_BF16 && p->rows >= TD_LIMIT(PRODUCT_PAIRS_ROWS) && p->columns > 1 &&
-                 work > TD_LIMIT(PRODUCT_OPENBLAS);
+    bool several = p->rows >= TD_LIMIT(PRODUCT_PAIRS_ROWS) && p->columns > 1;
     return work > TD_LIMIT(PRODUCT_PLAIN) && td_product_has_vector(dtype, p) &&
-           !(pairs && td_dnn_bfloat_gain() > 0);
+           !(several && has_pairs(dtype, work));
 }
 
 /* ---- libraries ---- */
@@ -174,9 +176,7 @@ static td_product_way library_of(td_dtype dtype, const td_product_block *p, doub
         return plain_library(p, work);
     if (dtype == TD_F32)
         return work > TD_LIMIT(PRODUCT_OPENBLAS) ? TD_WAY_ONEDNN : TD_WAY_OPENBLAS;
-    return dtype == TD_BF16 && work > TD_LIMIT(PRODUCT_OPENBLAS) && td_dnn_bfloat_gain() > 0
-               ? TD_WAY_ONEDNN_PACKED
-               : TD_WAY_WIDE;
+    return has_pairs(dtype, work) ? TD_WAY_ONEDNN_PACKED : TD_WAY_WIDE;
 }
 
 td_product_way td_product_choose(td_dtype dtype, const td_product_block *p, int64_t batch) {

@@ -13,6 +13,10 @@
 static inline vf vf_of_bfloats(td_halves h) {
     return (vf)(td_words_of(h) << 16);
 }
+/* Words whose upper halves are what numbers round to; NaN is none. */
+static inline td_words td_numbers_to_bfloats(td_words bits) {
+    return bits + 0x7FFF + (bits >> 16 & 1);
+}
 /* Words whose upper halves are what v rounds to. */
 #if defined(TD_ISA_avx512)
 static inline td_words vf_rounded_to_bfloats(vf v) {
@@ -30,8 +34,9 @@ static inline td_halves vf_to_bfloats(vf v) {
 }
 #else
 static inline td_words vf_rounded_to_bfloats(vf v) {
-    td_words bits = (td_words)v, rounded = bits + 0x7FFF + (bits >> 16 & 1);
-    return (td_words)vi_select((vi)(v != v), (vi)(bits | 0x400000), (vi)rounded);
+    td_words bits = (td_words)v;
+    return (td_words)vi_select((vi)(v != v), (vi)(bits | 0x400000),
+                               (vi)td_numbers_to_bfloats(bits));
 }
 static inline td_halves vf_to_bfloats(vf v) {
     return td_halves_of(vf_rounded_to_bfloats(v) >> 16);
@@ -135,20 +140,22 @@ static inline vf vf_load_other_bfloats(const td_bfloat *p) {
     memcpy(&pairs, p, sizeof pairs);
     return (vf)(pairs & 0xFFFF0000);
 }
-static inline void vf_store_both_bfloats(td_bfloat *p, vf one, vf other) {
-#if defined(TD_ISA_avx2) && !defined(TD_ISA_avx512) /* a look at both for NaN, which is rare */
-    td_words low = (td_words)one, high = (td_words)other;
-    if (__builtin_expect(
-            _mm256_movemask_ps(_mm256_cmp_ps((__m256)one, (__m256)other, _CMP_UNORD_Q)), 0)) {
-        low = vf_rounded_to_bfloats(one) >> 16;
-        high = vf_rounded_to_bfloats(other);
-    } else {
-        low = (low + 0x7FFF + (low >> 16 & 1)) >> 16;
-        high = high + 0x7FFF + (high >> 16 & 1);
-    }
+#if defined(TD_ISA_avx2) /* a look at two vectors for NaN, which is rare, is cheaper than at each  \
+                          */
+static inline bool vf_either_is_nan(vf one, vf other) {
+    return _mm256_movemask_ps(_mm256_cmp_ps((__m256)one, (__m256)other, _CMP_UNORD_Q));
+}
 #else
-    td_words low = vf_rounded_to_bfloats(one) >> 16, high = vf_rounded_to_bfloats(other);
+static inline bool vf_either_is_nan(vf one, vf other) {
+    (void)one, (void)other;
+    return true; /* that is asked of each when it is rounded */
+}
 #endif
+static inline void vf_store_both_bfloats(td_bfloat *p, vf one, vf other) {
+    const bool nan = vf_either_is_nan(one, other);
+    td_words low = nan ? vf_rounded_to_bfloats(one) : td_numbers_to_bfloats((td_words)one);
+    td_words high = nan ? vf_rounded_to_bfloats(other) : td_numbers_to_bfloats((td_words)other);
+    low >>= 16;
     low |= high & 0xFFFF0000;
     memcpy(p, &low, sizeof low);
 }

@@ -12,19 +12,18 @@
 #define TD_FAMILY "rnn"
 
 enum { RESULTS = 3, LISTS = 2 };
-typedef enum cell_kind { ELMAN = TD_CELL_ELMAN, GRU = TD_CELL_GRU, LSTM = TD_CELL_LSTM } cell_kind;
 
 /* What an operator makes: the states of all times, of an LSTM the cell states, and what is kept of
  * the gates. */
-static const int results_of[] = {[ELMAN] = 1, [GRU] = 2, [LSTM] = 3};
+static const int results_of[] = {[TD_CELL_ELMAN] = 1, [TD_CELL_GRU] = 2, [TD_CELL_LSTM] = 3};
 /* What its gradient makes at each time: of what comes from the input, and, where that is something
  * else, from the state. */
-static const int lists_of[] = {[ELMAN] = 1, [GRU] = 2, [LSTM] = 1};
+static const int lists_of[] = {[TD_CELL_ELMAN] = 1, [TD_CELL_GRU] = 2, [TD_CELL_LSTM] = 1};
 enum { KEPT = 4 /* gates that are kept, in sizes of the state */ };
 
 /* The arguments of a call, borrowed. */
 typedef struct layer {
-    cell_kind kind;
+    td_cell_kind kind;
     td_tensor *x, *h, *w; /* what the inputs give (T, N, gates), the first state, its weights */
     td_tensor *cell,
         *bias;      /* the first cell state of an LSTM; what a GRU adds to products with w */
@@ -34,17 +33,17 @@ typedef struct layer {
     bool rectified; /* relu, not tanh */
 } layer;
 
-static layer layer_of(cell_kind kind, const td_value *a) {
+static layer layer_of(td_cell_kind kind, const td_value *a) {
     return (layer){.kind = kind,
                    .x = td_arg_tensor(a[0]),
                    .h = a[1].tensor,
                    .w = a[2].tensor,
-                   .cell = kind == LSTM ? a[5].tensor : NULL,
-                   .bias = kind == GRU ? td_arg_tensor(a[5]) : NULL,
+                   .cell = kind == TD_CELL_LSTM ? a[5].tensor : NULL,
+                   .bias = kind == TD_CELL_GRU ? td_arg_tensor(a[5]) : NULL,
                    .backwards = a[3].b,
                    .casts = a[4].b,
-                   .keeps = kind != ELMAN && a[6].b,
-                   .rectified = kind == ELMAN && a[5].b};
+                   .keeps = kind != TD_CELL_ELMAN && a[6].b,
+                   .rectified = kind == TD_CELL_ELMAN && a[5].b};
 }
 
 /* The time that comes k-th. */
@@ -87,13 +86,15 @@ static td_status run_time(const layer *l, int64_t t, td_tensor *state, td_tensor
                           td_tensor *const *to) {
     td_tensor *h = td_retain(state), *x = NULL, *sums = NULL;
     const td_op *elman = l->rectified ? TD_OP(elman_relu) : TD_OP(elman_tanh);
-    const td_op *ops[] = {[ELMAN] = elman, [GRU] = TD_OP(gru_gates), [LSTM] = TD_OP(lstm_gates)};
+    const td_op *ops[] = {[TD_CELL_ELMAN] = elman,
+                          [TD_CELL_GRU] = TD_OP(gru_gates),
+                          [TD_CELL_LSTM] = TD_OP(lstm_gates)};
     td_status status = TD_OK;
     if (l->casts)
         TD_STEP(&h, to, TD_T(h), TD_DTYPE((td_dtype)l->w->dtype));
     TD_TRY(view_time(l->x, t, &x));
     TD_TRY(TD_APPLY(&sums, linear, TD_T(h), TD_T(l->w), td_tensor_or_nil(l->bias)));
-    const td_value args[] = {TD_T(x), TD_T(sums), TD_T(l->kind == LSTM ? cell : state)};
+    const td_value args[] = {TD_T(x), TD_T(sums), TD_T(l->kind == TD_CELL_LSTM ? cell : state)};
     status = run_into(ops[l->kind], args, results_of[l->kind], to);
 done:
     td_release(h);
@@ -104,8 +105,9 @@ done:
 
 /* Room for what the times make. */
 static td_status make_room(const layer *l, td_tensor **room) {
-    const td_value parts[] = {TD_T(l->x), TD_T(l->w), TD_T(l->kind == LSTM ? l->cell : l->h)};
-    td_dtype dtype = td_promote_operands(l->kind == ELMAN ? 2 : 3, parts);
+    const td_value parts[] = {TD_T(l->x), TD_T(l->w),
+                              TD_T(l->kind == TD_CELL_LSTM ? l->cell : l->h)};
+    td_dtype dtype = td_promote_operands(l->kind == TD_CELL_ELMAN ? 2 : 3, parts);
     int64_t times = l->x->sizes[0], width = l->w->sizes[1];
     td_status status = TD_OK;
     for (int r = 0; r < results_of[l->kind] && status == TD_OK; r++) {
@@ -128,26 +130,26 @@ static bool lie_on(td_device device, int n, td_tensor *const *tensors) {
 /* All times by one function of the device's, if it has one that takes them: *done says so. */
 static td_status run_by_device(const layer *l, td_tensor *const *made, bool *done) {
     td_dtype dtype = (td_dtype)l->w->dtype;
-    bool elman = l->kind == ELMAN, casts = l->h->dtype != dtype || made[0]->dtype != dtype;
+    bool elman = l->kind == TD_CELL_ELMAN, casts = l->h->dtype != dtype || made[0]->dtype != dtype;
     td_device device = td_tensor_device(l->x);
     if (!td_backend_of(device)->recurrent || (casts && !l->casts))
         return TD_OK;
     td_recurrent_plan plan = {.states = made[0],
-                              .cells = l->kind == LSTM ? made[1] : NULL,
+                              .cells = l->kind == TD_CELL_LSTM ? made[1] : NULL,
                               .gates = elman ? NULL : made[results_of[l->kind] - 1],
                               .x = l->x,
                               .h = l->h,
                               .w = l->w,
                               .bias = l->bias,
                               .cell = l->cell,
-                              .kind = (td_cell_kind)l->kind,
+                              .kind = l->kind,
                               .backwards = l->backwards,
                               .rectified = l->rectified,
                               .done = done};
     return lie_on(device, 8, plan.tensors) ? TD_RUN(device, recurrent, &plan) : TD_OK;
 }
 
-static td_status run_times(td_call *call, cell_kind kind) {
+static td_status run_times(td_call *call, td_cell_kind kind) {
     layer l = layer_of(kind, call->args);
     bool done = false;
     int64_t times = l.x->sizes[0];
@@ -164,7 +166,7 @@ static td_status run_times(td_call *call, cell_kind kind) {
         td_release(state);
         state = td_retain(to[0]);
         td_release(cell);
-        cell = kind == LSTM ? td_retain(to[1]) : NULL;
+        cell = kind == TD_CELL_LSTM ? td_retain(to[1]) : NULL;
         release_all(RESULTS, to);
         memset(to, 0, sizeof to);
     }
@@ -175,13 +177,13 @@ done:
     return status;
 }
 static td_status run_elman_times(td_call *call) {
-    return run_times(call, ELMAN);
+    return run_times(call, TD_CELL_ELMAN);
 }
 static td_status run_gru_times(td_call *call) {
-    return run_times(call, GRU);
+    return run_times(call, TD_CELL_GRU);
 }
 static td_status run_lstm_times(td_call *call) {
-    return run_times(call, LSTM);
+    return run_times(call, TD_CELL_LSTM);
 }
 
 /* ---- and back ---- */
@@ -223,10 +225,11 @@ static td_status take_moment(const way_back *w, int64_t k, moment *m) {
         TD_TRY(take_time(w->g[r], t, &m->g[r]));
         TD_TRY(take_time(w->made[r], t, &m->made[r]));
     }
-    if (l->kind != ELMAN && k > 0)
-        status = take_time(w->made[l->kind == LSTM], time_at(l, w->times, k - 1), &m->before);
-    else if (l->kind != ELMAN)
-        m->before = td_retain(l->kind == LSTM ? l->cell : l->h);
+    if (l->kind != TD_CELL_ELMAN && k > 0)
+        status =
+            take_time(w->made[l->kind == TD_CELL_LSTM], time_at(l, w->times, k - 1), &m->before);
+    else if (l->kind != TD_CELL_ELMAN)
+        m->before = td_retain(l->kind == TD_CELL_LSTM ? l->cell : l->h);
 done:
     return status;
 }
@@ -259,13 +262,13 @@ static td_status run_gradients(const layer *l, const moment *m, const carried *c
                              td_tensor_or_nil(m->before),
                              td_tensor_or_nil(m->made[1]),
                              dtype};
-    const td_value *args[] = {[ELMAN] = elman, [GRU] = gru, [LSTM] = lstm};
-    const td_op *by_kernel[] = {[ELMAN] = TD_OP(elman_gradients),
-                                [GRU] = TD_OP(gru_gates_gradients),
-                                [LSTM] = TD_OP(lstm_gates_gradients)};
-    const td_op *any[] = {[ELMAN] = TD_OP(elman_backward),
-                          [GRU] = TD_OP(gru_gates_backward),
-                          [LSTM] = TD_OP(lstm_gates_backward)};
+    const td_value *args[] = {[TD_CELL_ELMAN] = elman, [TD_CELL_GRU] = gru, [TD_CELL_LSTM] = lstm};
+    const td_op *by_kernel[] = {[TD_CELL_ELMAN] = TD_OP(elman_gradients),
+                                [TD_CELL_GRU] = TD_OP(gru_gates_gradients),
+                                [TD_CELL_LSTM] = TD_OP(lstm_gates_gradients)};
+    const td_op *any[] = {[TD_CELL_ELMAN] = TD_OP(elman_backward),
+                          [TD_CELL_GRU] = TD_OP(gru_gates_backward),
+                          [TD_CELL_LSTM] = TD_OP(lstm_gates_backward)};
     const td_op *op = (to ? by_kernel : any)[l->kind];
     if (!to)
         return td_op_apply(op, made, op->nparams, args[l->kind]);
@@ -282,7 +285,7 @@ static td_status take_places(const layer *l, const lists *made, const moment *m,
     td_status status = TD_OK;
     for (int k = 0; k < n; k++)
         TD_TRY(take_time(made->all[k], t, &to[k]));
-    if (l->kind != ELMAN)
+    if (l->kind != TD_CELL_ELMAN)
         status = td_tensor_empty_like(m->made[0], (td_dtype)m->made[0]->dtype, &to[n]);
 done:
     return status;
@@ -354,7 +357,7 @@ static void release_lists(int64_t times, lists *made) {
 /* The way back by one function of the device's, if it has one that takes it: *done says so. */
 static td_status go_back_by_device(const way_back *w, const lists *made, carried *c, bool *done) {
     const layer *l = w->l;
-    bool cells = l->kind == LSTM, gates = l->kind != ELMAN;
+    bool cells = l->kind == TD_CELL_LSTM, gates = l->kind != TD_CELL_ELMAN;
     td_device device = td_tensor_device(l->w);
     td_dtype dtype = (td_dtype)w->made[0]->dtype;
     carried first = {NULL, NULL};
@@ -377,7 +380,7 @@ static td_status go_back_by_device(const way_back *w, const lists *made, carried
                                        .states = w->made[0],
                                        .cells = cells ? w->made[1] : NULL,
                                        .gates = gates ? w->made[results_of[l->kind] - 1] : NULL,
-                                       .kind = (td_cell_kind)l->kind,
+                                       .kind = l->kind,
                                        .backwards = l->backwards,
                                        .rectified = l->rectified,
                                        .done = done};
@@ -411,7 +414,7 @@ done:
 
 /* The same as one operator; args: as TIMES_GRADIENTS has them. What is not wanted of the first
  * state is a tensor without elements. */
-static td_status run_gradients_of_times(td_call *call, cell_kind kind) {
+static td_status run_gradients_of_times(td_call *call, td_cell_kind kind) {
     const td_value *a = call->args;
     const layer l = {.kind = kind,
                      .h = a[2].tensor,
@@ -421,7 +424,7 @@ static td_status run_gradients_of_times(td_call *call, cell_kind kind) {
                      .rectified = a[9].b};
     td_tensor *g[RESULTS] = {td_arg_tensor(a[0]), td_arg_tensor(a[1])};
     td_tensor *gates = td_arg_tensor(a[7]);
-    td_tensor *results[RESULTS] = {a[5].tensor, kind == LSTM ? a[6].tensor : gates, gates};
+    td_tensor *results[RESULTS] = {a[5].tensor, kind == TD_CELL_LSTM ? a[6].tensor : gates, gates};
     const way_back w = {&l, a[5].tensor->sizes[0], g, results, a[10].b};
     const int64_t none = 0;
     lists made = {.all = {NULL}};
@@ -435,7 +438,7 @@ static td_status run_gradients_of_times(td_call *call, cell_kind kind) {
     for (int i = 0; i < n; i++)
         call->out[i] = td_retain(made.all[i]);
     call->out[n] = td_retain(c.by_weights);
-    if (kind != ELMAN)
+    if (kind != TD_CELL_ELMAN)
         call->out[n + 1] = td_retain(c.beside);
 done:
     release_lists(w.times, &made);
@@ -444,22 +447,22 @@ done:
     return status;
 }
 static td_status run_elman_times_gradients(td_call *call) {
-    return run_gradients_of_times(call, ELMAN);
+    return run_gradients_of_times(call, TD_CELL_ELMAN);
 }
 static td_status run_gru_times_gradients(td_call *call) {
-    return run_gradients_of_times(call, GRU);
+    return run_gradients_of_times(call, TD_CELL_GRU);
 }
 static td_status run_lstm_times_gradients(td_call *call) {
-    return run_gradients_of_times(call, LSTM);
+    return run_gradients_of_times(call, TD_CELL_LSTM);
 }
 
 /* By that operator: graphs have one node for it then. */
 static td_status go_back_at_once(const way_back *w, lists *made, carried *c) {
     const layer *l = w->l;
-    bool cells = l->kind == LSTM, gates = l->kind != ELMAN;
-    const td_op *ops[] = {[ELMAN] = TD_OP(elman_times_gradients),
-                          [GRU] = TD_OP(gru_times_gradients),
-                          [LSTM] = TD_OP(lstm_times_gradients)};
+    bool cells = l->kind == TD_CELL_LSTM, gates = l->kind != TD_CELL_ELMAN;
+    const td_op *ops[] = {[TD_CELL_ELMAN] = TD_OP(elman_times_gradients),
+                          [TD_CELL_GRU] = TD_OP(gru_times_gradients),
+                          [TD_CELL_LSTM] = TD_OP(lstm_times_gradients)};
     const td_value args[] = {td_tensor_or_nil(w->g[0]),
                              cells ? td_tensor_or_nil(w->g[1]) : TD_NIL,
                              TD_T(l->h),
@@ -510,7 +513,7 @@ done:
     return status;
 }
 
-static td_status grad_times(td_grad *grad, cell_kind kind) {
+static td_status grad_times(td_grad *grad, td_cell_kind kind) {
     const layer l = layer_of(kind, grad->args);
     int ndim, last = results_of[kind] - 1;
     const way_back w = {&l, td_grad_shape(grad, 0, &ndim)[0], grad->gout, grad->out,
@@ -523,11 +526,11 @@ static td_status grad_times(td_grad *grad, cell_kind kind) {
     td_tensor *of_states = made.all[lists_of[kind] - 1];
     if (td_grad_needs(grad, 2))
         TD_TRY(weight_gradient(grad, &l, w.times, of_states, &grad->in[2]));
-    if (kind == GRU && td_grad_needs(grad, 5))
+    if (kind == TD_CELL_GRU && td_grad_needs(grad, 5))
         TD_TRY(TD_APPLY(&grad->in[5], sum, TD_T(of_states), TD_INTS(2, ((int64_t[]){0, 1}))));
-    if (kind == LSTM)
+    if (kind == TD_CELL_LSTM)
         grad->in[5] = td_retain(c.beside);
-    if (kind == GRU && c.by_weights)
+    if (kind == TD_CELL_GRU && c.by_weights)
         TD_STEP(&c.by_weights, add, TD_T(c.by_weights), TD_T(c.beside));
     grad->in[0] = td_retain(made.all[0]);
     grad->in[1] = td_retain(c.by_weights);
@@ -538,13 +541,13 @@ done:
     return status;
 }
 static td_status grad_elman_times(td_grad *grad) {
-    return grad_times(grad, ELMAN);
+    return grad_times(grad, TD_CELL_ELMAN);
 }
 static td_status grad_gru_times(td_grad *grad) {
-    return grad_times(grad, GRU);
+    return grad_times(grad, TD_CELL_GRU);
 }
 static td_status grad_lstm_times(td_grad *grad) {
-    return grad_times(grad, LSTM);
+    return grad_times(grad, TD_CELL_LSTM);
 }
 
 /* ---- the table ---- */
