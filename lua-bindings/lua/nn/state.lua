@@ -53,11 +53,23 @@ function tide._collect_replaced(bytes)
     end
 end
 
+-- Each tensor gives way to make(tensor, full name, the module that has it), shared where the old one was; nil: it stays.
+local function replace_each(base, self, make)
+    local made = {}
+    for _, kind in ipairs { "parameter", "buffer" } do
+        base.walk(self, kind, "", nil, function(name, x, owner, field)
+            made[x] = made[x] or make(x, name, owner) or x
+            base.accept(made[x])
+            rawset(owner, field, made[x])
+        end)
+    end
+    return self
+end
+
 -- Tensors that change are new ones, shared where the old ones were: the bytes that changed. A memory format is for those that
 -- have its dims.
 local function move_tensors(base, self, ...)
-    local walk, accept = base.walk, base.accept
-    local given, moved, bytes = format_as_option(table.pack(...)), {}, 0
+    local given, bytes = format_as_option(table.pack(...)), 0
     local plain, dims = without_format(given)
     local function move(x)
         local arguments = (dims == 0 or x:dim() == dims) and given or plain
@@ -79,32 +91,16 @@ local function move_tensors(base, self, ...)
         local device = tide.zeros(0, { device = x.device }):to(table.unpack(plain, 1, plain.n)).device
         return tostring(device) == tostring(x.device) and x or x:detach():to(device)
     end
-    local function convert(_, x, owner, name)
-        moved[x] = moved[x] or (x:is_floating_point() and not owner.keeps_dtypes and move or move_as_it_is)(x)
-        accept(moved[x])
-        rawset(owner, name, moved[x])
-        bytes = bytes + (rawequal(moved[x], x) and 0 or x:numel() * x:element_size())
-    end
-    walk(self, "parameter", "", nil, convert)
-    walk(self, "buffer", "", nil, convert)
+    replace_each(base, self, function(x, _, owner)
+        local y = (x:is_floating_point() and not owner.keeps_dtypes and move or move_as_it_is)(x)
+        bytes = bytes + (rawequal(y, x) and 0 or x:numel() * x:element_size())
+        return y
+    end)
     return bytes
 end
 
 local function move_to(base, self, ...)
     tide._collect_replaced(move_tensors(base, self, ...))
-    return self
-end
-
--- Each tensor gives way to make(tensor, full name), shared where the old one was; nil: it stays.
-local function replace_each(base, self, make)
-    local made = {}
-    for _, kind in ipairs { "parameter", "buffer" } do
-        base.walk(self, kind, "", nil, function(name, x, owner, field)
-            made[x] = made[x] or make(x, name) or x
-            base.accept(made[x])
-            rawset(owner, field, made[x])
-        end)
-    end
     return self
 end
 
