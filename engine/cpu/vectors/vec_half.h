@@ -6,6 +6,8 @@
 #include "engine/cpu/vectors/vec_part.h"
 #include "engine/cpu/vectors/vec_width.h"
 
+#include <stdbool.h>
+
 #if defined(__F16C__) || defined(TD_ISA_avx512)
 #include <immintrin.h>
 #endif
