@@ -57,21 +57,29 @@ static bool open_session(tk_kernel *kernel) {
     return true;
 }
 
-/* Serves shell until the kernel is asked to stop. */
+/* Serves shell until the kernel is asked to stop. The session rests once after each request that
+ * none follows for some time. */
 static void serve_shell(tk_kernel *kernel) {
     void *shell = kernel->channels.sockets[TK_SHELL];
+    long patience = -1;
     while (!atomic_load(&kernel->stopping)) {
         tk_parcel parcel;
         if (tk_parcel_receive(&parcel, shell)) {
             tk_request_serve(kernel, TK_SHELL, tk_shell_handlers, &parcel);
             tk_parcel_clear(&parcel);
+            patience = TIDE_REST_MS;
             continue;
         }
         zmq_pollitem_t items[] = {{shell, 0, ZMQ_POLLIN, 0},
                                   {NULL, kernel->stop_fd, ZMQ_POLLIN, 0}};
-        if (zmq_poll(items, 2, -1) < 0 && errno != EINTR) {
+        int events = zmq_poll(items, 2, patience);
+        if (events < 0 && errno != EINTR) {
             tk_log("cannot wait for requests: %s", zmq_strerror(errno));
             tk_kernel_stop(kernel, 1);
+        }
+        if (events == 0) {
+            tide_session_rest(kernel->session, true);
+            patience = -1;
         }
         tk_aborting_rest(&kernel->aborting, tk_kernel_now());
     }

@@ -206,6 +206,11 @@ static void load_history(void *ctx, prompt *p) {
     tide_history_list_clear(&list);
 }
 
+/* Finalizers would print into the line that is being edited. */
+static void rest(void *ctx) {
+    tide_session_rest(ctx, false);
+}
+
 static bool has_room(void) {
     void *block = malloc(ROOM);
     free(block);
@@ -214,12 +219,9 @@ static bool has_room(void) {
 
 /* Without memory no key would have an effect: is there some, perhaps after a collection? */
 static bool make_room(void) {
-    static const char collect[] = "collectgarbage() if tide then tide.empty_cache() end";
     if (has_room())
         return true;
-    tide_result r;
-    tide_session_eval(session, collect, sizeof collect - 1, true, &r);
-    tide_result_clear(&r);
+    tide_session_rest(session, true);
     return has_room();
 }
 
@@ -256,10 +258,12 @@ int terminal_run(tide_session *s) {
         tide_session_frontend(s)->next_input = offer_input;
         tide_session_frontend(s)->ctx = p;
     }
-    if (p)
+    if (p) {
         prompt_when_idle(p, load_history);
-    else
+        prompt_when_resting(p, TIDE_REST_MS / 1e3, rest);
+    } else {
         fputs("tide: out of memory\n", stderr);
+    }
     int code = p ? run_inputs(p, &input) : 1;
     bytes_clear(&input);
     prompt_free(p);

@@ -32,6 +32,8 @@ struct prompt {
     bool edits;    /* a terminal that can be edited on */
     bool used;     /* something was read already */
     void (*on_idle)(void *ctx, prompt *p);
+    void (*on_rest)(void *ctx);
+    double rest_seconds;
 };
 
 prompt *prompt_new(const edit_host *host, bool color, const volatile sig_atomic_t *interrupted) {
@@ -66,6 +68,11 @@ void prompt_remember(prompt *p, const char *text, size_t n) {
 
 void prompt_when_idle(prompt *p, void (*on_idle)(void *ctx, prompt *p)) {
     p->on_idle = on_idle;
+}
+
+void prompt_when_resting(prompt *p, double seconds, void (*on_rest)(void *ctx)) {
+    p->on_rest = on_rest;
+    p->rest_seconds = seconds;
 }
 
 /* ---- the screen ---- */
@@ -180,12 +187,15 @@ static edit_outcome take_bytes(prompt *p) {
 }
 
 static prompt_event read_keys(prompt *p) {
+    bool rested = !p->on_rest;
     for (;;) {
         if (tty_took_continue())
             come_back(p);
         if (tty_took_size())
             resize(p);
-        tty_event event = tty_wait(&p->mask, keys_wait(&p->keys) ? ESCAPE_SECONDS : -1);
+        bool unfinished = keys_wait(&p->keys);
+        double patience = unfinished ? ESCAPE_SECONDS : rested ? -1 : p->rest_seconds;
+        tty_event event = tty_wait(&p->mask, patience);
         edit_outcome outcome = EDIT_ON;
         if (*p->interrupted)
             return PROMPT_INTERRUPTED;
@@ -193,8 +203,13 @@ static prompt_event read_keys(prompt *p) {
             return PROMPT_END;
         if (event == TTY_READABLE)
             outcome = take_bytes(p);
-        else if (event == TTY_QUIET)
+        else if (event == TTY_QUIET && unfinished)
             outcome = take_keys(p, false, true);
+        else if (event == TTY_QUIET) {
+            rested = true;
+            p->on_rest(p->editor.host.ctx);
+            continue;
+        }
         if (outcome == EDIT_ENDED)
             return PROMPT_END;
         if (outcome == EDIT_ACCEPTED)

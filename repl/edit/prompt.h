@@ -27,6 +27,9 @@ void prompt_remember(prompt *p, const char *text, size_t n);
 /* `on_idle` is called once, with the host's ctx, when the first prompt stands on the screen: what
  * takes time at the start is done there. */
 void prompt_when_idle(prompt *p, void (*on_idle)(void *ctx, prompt *p));
+/* `on_rest` is called, with the host's ctx, when the editor has waited for a key for so many
+ * seconds, once in each reading. It must not write to the terminal. */
+void prompt_when_resting(prompt *p, double seconds, void (*on_rest)(void *ctx));
 
 /* The next reading begins with this text, where there is an editor; false: there is none. */
 bool prompt_offer(prompt *p, const char *text, size_t len);

@@ -22,6 +22,7 @@
 #include "repl/session/text.h"
 #include "repl/session/transcript.h"
 
+#include "engine/core/device.h"
 #include "lua-bindings/state/mode_stacks.h"
 #include "lua-bindings/tensor/print_options.h"
 #include "profiler/timing.h"
@@ -348,6 +349,13 @@ static int script_body(lua_State *L) {
     return 0;
 }
 
+/* Twice: what a finalizer let go goes with the second collection. */
+static int collect_body(lua_State *L) {
+    for (int k = 0; k < 2 && lua_gc(L, LUA_GCISRUNNING); k++)
+        lua_gc(L, LUA_GCCOLLECT);
+    return 0;
+}
+
 /* Pushes the function that the whole text is: an expression, or a script, whose last expression may
  * be its value; false: no chunk of Lua. */
 static bool push_whole(lua_State *L, const char *code, size_t len) {
@@ -584,6 +592,15 @@ bool tide_session_run_text(tide_session *s, tide_result *r) {
     if (any)
         run_job(&j, text_body);
     return any;
+}
+
+void tide_session_rest(tide_session *s, bool collects) {
+    tide_result r = {0};
+    job j = {.s = s, .r = &r};
+    if (collects)
+        run_job(&j, collect_body);
+    tide_result_clear(&r);
+    td_memory_empty_cache(TD_DEVICE_CPU);
 }
 
 void tide_session_expression(tide_session *s, const char *code, size_t len, tide_result *r) {

@@ -135,6 +135,12 @@ const char *tide_result_message(const tide_result *r);
  * where there is none. */
 bool tide_session_run_init(tide_session *s, tide_result *r);
 
+/* For a front end that nobody has asked for anything for TIDE_REST_MS: gives the host memory that
+ * is kept for the next results back to the system. `collects`: garbage too, unless the collector
+ * was stopped; what finalizers print and raise then is treated as in an input. */
+enum { TIDE_REST_MS = 10000 };
+void tide_session_rest(tide_session *s, bool collects);
+
 /* Evaluate one expression and give its display bundle (Jupyter's user_expressions). */
 void tide_session_expression(tide_session *s, const char *code, size_t len, tide_result *r);
 

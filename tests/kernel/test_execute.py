@@ -249,6 +249,21 @@ class Exit(unittest.TestCase):
             self.assertEqual(manager.provisioner.process.wait(TIMEOUT), 0)
 
 
+class Rest(KernelCase):
+    def resident(self):
+        with open(f"/proc/{self.manager.provisioner.process.pid}/status") as file:
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmRSS:"))
+
+    def test_what_a_cell_left_goes_back_to_the_system_when_nobody_asks_for_anything(self):
+        self.execute("kept = tide.ones(25, 1000, 1000)")
+        before, end = self.resident(), time.monotonic() + 2 * TIMEOUT
+        self.execute("for _ = 1, 3 do local left = kept * 2 end\ndo local _ = setmetatable({}, {__gc = function() finalized = true end}) end")
+        while self.resident() > before + 50e6:
+            self.assertLess(time.monotonic(), end, f"{self.resident()} bytes, {before} before")
+            time.sleep(0.2)
+        self.assertEqual(self.execute("print(finalized, kept:sum():item())").text(), "true\t25000000.0\n")
+
+
 class Texts(KernelCase):
     def test_html_with_a_byte_that_is_no_utf_8_is_shown(self):
         code = (

@@ -131,6 +131,10 @@ class Prompt(unittest.TestCase):
         terminal.expect("tide> ")
         return terminal
 
+    def resident(self, terminal):
+        with open(f"/proc/{terminal.pid}/status") as file:
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmRSS:"))
+
     def history(self):
         with open(os.path.join(self.home, ".local/state/tide/history")) as file:
             return [line.rstrip("\n").split("\t", 2)[2] for line in file]
@@ -333,6 +337,17 @@ class Prompt(unittest.TestCase):
             terminal.send("\x03")
             terminal.expect("tide> ")
         self.assertIn("\ntrue\n", terminal.enter("dropped == nil"))
+
+    def test_memory_kept_for_results_goes_back_to_the_system_while_nobody_types(self):
+        terminal = self.open()
+        terminal.enter("tide.ones(1)")
+        before, end = self.resident(terminal), time.monotonic() + 3 * PATIENCE
+        terminal.enter("do local x = tide.ones(25, 1000, 1000) end collectgarbage()")
+        while self.resident(terminal) > before + 50e6:
+            self.assertLess(time.monotonic(), end, f"{self.resident(terminal)} bytes, {before} before")
+            terminal.read(0.2)
+        terminal.send("1 + ")
+        self.assertIn("\n2\n", terminal.enter("1"))
 
     def test_tensor_methods_complete(self):
         terminal = self.open()
