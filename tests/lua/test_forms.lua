@@ -91,6 +91,13 @@ t.test("assignment_drops_leading_dims_of_size_1", function()
     t.eq(v.grad:tolist(), { { 3, 3, 3, 3 } })
 end)
 
+t.test("addmm_with_a_bias_is_a_layer_whose_sums_are_rounded_once", function()
+    for dtype, large in pairs { bfloat16 = 256, float16 = 2048 } do
+        local x, y = tide.tensor { { large, 1 } }:to(dtype), tide.ones(2, 1, { dtype = dtype })
+        t.eq(tide.addmm(tide.tensor { -large }:to(dtype), x, y):item(), 1, dtype)
+    end
+end)
+
 t.test("input_of_addmm_has_the_dtype_and_in_place_the_shape_of_the_product", function()
     local a = tide.ones(2, 2)
     t.error_has(function() tide.addmm(a:double(), a, a) end, "addmm: dtypes float64 and float32 differ")

@@ -323,8 +323,31 @@ done:
     return status;
 }
 
+/* Is it a layer, a bias for each row? */
+static bool is_layer(const td_call *call) {
+    const td_value *args = call->args;
+    const td_tensor *bias = args[0].tensor, *x = args[1].tensor, *y = args[2].tensor;
+    bool fits = bias->ndim == 1 && x->ndim == 2 && y->ndim == 2 && x->sizes[1] == y->sizes[0] &&
+                bias->sizes[0] == y->sizes[1];
+    return fits && !call->inplace && x->layout == TD_STRIDED && y->layout == TD_STRIDED &&
+           x->dtype == y->dtype && bias->dtype == x->dtype &&
+           td_device_same(td_tensor_device(x), td_tensor_device(y)) &&
+           td_device_same(td_tensor_device(x), td_tensor_device(bias)) &&
+           td_arg_double(args[3]) == 1 && td_arg_double(args[4]) == 1;
+}
+
+/* Of a layer: in one pass, rounded once. */
 static td_status run_addmm(td_call *call) {
-    return add_product(call, TD_OP(mm));
+    td_tensor *weight = NULL;
+    td_status status = TD_OK;
+    if (!is_layer(call))
+        return add_product(call, TD_OP(mm));
+    TD_TRY(TD_APPLY(&weight, transpose, TD_T(call->args[2].tensor), TD_I(0), TD_I(1)));
+    status = TD_APPLY(&call->out[0], linear, TD_T(call->args[1].tensor), TD_T(weight),
+                      TD_T(call->args[0].tensor));
+done:
+    td_release(weight);
+    return status;
 }
 static td_status run_addmv(td_call *call) {
     return add_product(call, TD_OP(mv));

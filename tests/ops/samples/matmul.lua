@@ -45,6 +45,7 @@ return {
     },
     addmm = {
         function(mk) return { mk(2, 4), mk(2, 3), mk(3, 4) } end,
+        function(mk) return { mk(4), mk(2, 3), mk(3, 4) } end,
         function(mk) return { mk(4), mk(2, 3), mk(3, 4), { beta = 0.5, alpha = 2 } } end,
         function(mk) return { mk(2, 2), mk(2, 3), mk(3, 2), { beta = 0 } } end,
     },
