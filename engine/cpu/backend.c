@@ -72,6 +72,7 @@ const td_backend td_cpu_backend = {.name = "cpu",
                                    .download = copy,
                                    .synchronize = synchronize,
                                    .reduce_lists = td_cpu_reduce_lists,
+                                   .recurrent = td_cpu_recurrent,
 #define TD_CPU_FUNCTION(function, plan, ntensors, nwritten) .function = td_cpu_##function,
                                    TD_BACKEND_WORK(TD_CPU_FUNCTION)
 #undef TD_CPU_FUNCTION

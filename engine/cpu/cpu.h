@@ -10,6 +10,7 @@
 TD_BACKEND_WORK(TD_CPU_DECLARE)
 #undef TD_CPU_DECLARE
 td_status td_cpu_reduce_lists(const td_reduce_lists_plan *plan) TD_MUST_CHECK;
+td_status td_cpu_recurrent(const td_recurrent_plan *plan) TD_MUST_CHECK;
 
 /* "oneDNN 2.6.3, OpenBLAS 0.3.21, SLEEF 3.5.1" */
 void td_cpu_libraries(char *text, size_t size);

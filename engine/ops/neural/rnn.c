@@ -82,6 +82,11 @@ static td_status check_cell(kind which, const td_tensor *x, const td_tensor *h, 
         w->hh->sizes[0] != gates_of[which] * units || w->ih->sizes[0] != w->hh->sizes[0])
         return td_fail(TD_ESHAPE, "state of shape %s doesn't fit weights of shape %s",
                        td_tensor_shape_text(h, a), td_tensor_shape_text(w->hh, b));
+    const td_tensor *biases[] = {w->b_ih, w->b_hh};
+    for (int k = 0; k < 2; k++)
+        if (biases[k] && (biases[k]->ndim != 1 || biases[k]->sizes[0] != w->hh->sizes[0]))
+            return td_fail(TD_ESHAPE, "bias must have shape (%lld), got %s",
+                           (long long)w->hh->sizes[0], td_tensor_shape_text(biases[k], a));
     if (w->hr && (w->hr->ndim != 2 || w->hr->sizes[0] != hidden || w->hr->sizes[1] != units))
         return td_fail(TD_ESHAPE, "projection of shape %s, expected (%lld, %lld)",
                        td_tensor_shape_text(w->hr, a), (long long)hidden, (long long)units);

@@ -421,6 +421,29 @@ for operator in pairs(KINDS) do
         end)
     end
 
+    t.test(operator .. "_gives_what_its_cells_do_in_every_dtype_and_size", function()
+        local near = { float64 = 1e-13, float32 = 1e-5, float16 = 5e-3, bfloat16 = 4e-2 }
+        for _, size in ipairs { { 1, 1 }, { 3, 17 }, { 33, 5 }, { 2, 300 }, { 1, 513 } } do
+            local rows, units = table.unpack(size)
+            for dtype, tolerance in pairs(near) do
+                local options = { nonlinearity = operator:match "^rnn_(.*)", bidirectional = true }
+                local layer = nn[KINDS[operator]](3, units, options):to(dtype)
+                local x, h = tide.randn(4, rows, 3, { dtype = dtype }), tide.randn(2, rows, units, { dtype = dtype })
+                local c = operator == "lstm" and tide.randn(2, rows, units, { dtype = dtype }) or nil
+                local wanted = { by_cells(layer:double(), x:double(), h:double(), c and c:double()) }
+                layer:to(dtype)
+                for _, records in ipairs { true, false } do -- cell states and gates of all times, of one
+                    local y, last = tide.set_grad_enabled(records, function() return layer(x, c and { h, c } or h) end)
+                    local made = { y, c and last[1] or last, c and last[2] }
+                    for k, result in ipairs(made) do
+                        t.eq(result.dtype, tide[dtype])
+                        t.is_true(tide.allclose(result:double(), wanted[k], tolerance, tolerance), ("%s, %d x %d"):format(dtype, rows, units))
+                    end
+                end
+            end
+        end
+    end)
+
     t.test(operator .. "_multiplies_the_gradient_of_a_weight_once", function()
         local layer, x = recurrent(operator, {}):float(), tide.randn(20, 2, 3)
         local function products()
@@ -455,6 +478,21 @@ for operator in pairs(KINDS) do
         end
     end)
 end
+
+t.test("recurrent_layers_refuse_biases_of_another_size", function()
+    local x, h = tide.ones(2, 2, 3), tide.ones(1, 2, 4)
+    for operator, gates in pairs { lstm = 4, gru = 3, rnn_tanh = 1, rnn_relu = 1 } do
+        local width = 4 * gates
+        for _, sizes in ipairs { { 1, width }, { width, 1 }, { width, 2 * width }, { 2, width } } do
+            local params = { tide.ones(width, 3), tide.ones(width, 4), tide.ones(sizes[1]), tide.ones(sizes[2]) }
+            local state, wanted = operator == "lstm" and { h, h } or h, ("bias must have shape (%d)"):format(width)
+            t.error_has(function() tide[operator](x, state, params, true, 1, 0, false, false, false) end, wanted)
+            t.error_has(function()
+                tide[operator .. "_cell"](x[1], operator == "lstm" and { h[1], h[1] } or h[1], table.unpack(params))
+            end, wanted)
+        end
+    end
+end)
 
 t.test("lstm_refuses_a_cell_state_of_another_batch", function()
     local cell = nn.LSTMCell(3, 4)
