@@ -198,11 +198,11 @@ class FirstPrompt(unittest.TestCase):
         return done.stdout, done.stderr
 
     def until(self, what):
-        for _ in range(300):
+        for _ in range(600):
             if what():
                 return
             time.sleep(0.1)
-        self.fail("it did not come about in 30 s")
+        self.fail("it did not come about in 60 s")
 
     def mark(self):
         """What the note of an unfinished build says; None: there is none."""
