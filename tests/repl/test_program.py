@@ -487,6 +487,15 @@ class Program(unittest.TestCase):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(PATIENCE), -signal.SIGINT)
 
+    def test_a_program_that_takes_its_time_to_end_at_the_second_ends_the_script(self):
+        code = "os.execute([[trap '' INT; trap 'sleep 0.5; exit 0' TERM; echo ready; while :; do sleep 0.1; done]]) print('on')"
+        with subprocess.Popen([TIDE, "-e", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as program:
+            self.assertEqual(program.stdout.readline(), "ready\n")
+            interrupt(program.pid)
+            interrupt(program.pid)
+            self.assertEqual(program.wait(PATIENCE), -signal.SIGINT)
+            self.assertEqual(program.stdout.read(), "")
+
     def test_an_ignored_interrupt_stays_ignored(self):
         code = "print('go') io.flush() io.read() print('end')"
         with subprocess.Popen([TIDE, "-e", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
