@@ -81,8 +81,10 @@ static int run_program(tide_session *s, const char *command) {
     posix_spawnattr_destroy(&attributes);
     if (error == 0) {
         atomic_store(&s->child, (int)child);
-        if (control_stopping(s) != STOP_NONE) /* a Ctrl-C that came before the program */
+        if (control_stopping(s) != STOP_NONE) { /* a Ctrl-C that came before the program */
+            atomic_fetch_add(&s->heard, 1);
             kill(child, SIGINT);
+        }
         do
             ended = waitpid(child, &status, 0);
         while (ended < 0 && errno == EINTR);
