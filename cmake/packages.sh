@@ -124,16 +124,24 @@ tide_at_work() {
     ((weight <= able)) || weight=$((able > 0 ? able : 0))
 }
 
+# tide_clock: sets `now` to the seconds that this shell has run.
+tide_clock() {
+    now=$SECONDS
+}
+
 # tide_progress LOG [WEIGHT STEPS]: copies ninja's lines into the log and says how far it is and how long it will take:
 # on a terminal on a line that changes, elsewhere every half minute. WEIGHT is the sum of the weights of the
 # STEPS that there are to a whole build; where ninja has fewer to do all count the same. `counts` says how many steps
 # there are of each weight: what is at work and hasn't ended counts in part then.
 tide_progress() {
-    local processors=$(nproc 2>/dev/null || echo 1) done able line log=$1 sum=${2:-0} whole=${3:-0} weight steps all left now past=0 began=$SECONDS said=$SECONDS shown=
+    local processors=$(nproc 2>/dev/null || echo 1) done able line log=$1 sum=${2:-0} whole=${3:-0} weight steps all left now past=0 began said shown=
+    tide_clock
+    began=$now said=$now
     while IFS= read -r line; do
         printf '%s\n' "$line"
         [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
-        steps=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} now=$SECONDS
+        steps=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+        tide_clock
         ((10 * all >= 9 * whole)) || sum=0
         if ((sum > 0)); then
             tide_weigh "$line"

@@ -14,6 +14,7 @@
 enum { WINDOW = 2048, TICK_MS = 50, SAID_MOST = 8 };
 
 static const double GRACE = 0.3;  /* seconds in which a better reason may still come */
+static const double WHY = 2.0;    /* or may one, of a process that is gone, from who watched it */
 static const double SILENT = 1.5; /* seconds after which silence is worth a word */
 
 typedef struct rank_state {
@@ -229,7 +230,7 @@ static bool find_reason(td_hub *hub, char *why, size_t size) {
     why[0] = '\0';
     for (int r = 0; r < hub->size; r++) {
         const rank_state *s = &hub->ranks[r];
-        if (s->gone && !s->said.over && (s->explained || now - s->left > GRACE)) {
+        if (s->gone && !s->said.over && (s->explained || now - s->left > WHY)) {
             snprintf(why, size, "rank %d is gone", r);
             return true;
         }

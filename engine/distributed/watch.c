@@ -14,7 +14,7 @@ enum { TELL_MS = 100 };
 
 static const double MUTE = 3; /* seconds of the hub's silence, beyond the timeout of collectives */
 
-static const double PATIENCE = 2; /* seconds for the hub's last word */
+static const double PATIENCE = 5; /* seconds for the hub's last word, which may wait for a reason */
 
 static struct {
     const td_channel_calls *calls;

@@ -81,7 +81,8 @@ static int stretch_after(int stretch, int64_t worked, int64_t spent, int64_t fre
 
 /* A script that holds more at a time than the pace has results that see two young collections: they
  * grow old, and what they leave piles up to the maximum. Bytes that a full collection freed say so,
- * beside those that were made since the last. */
+ * beside those that were made since the last. Where the pace follows from what collections cost,
+ * that there are few of them says nothing. */
 static void spread_after(tide_pressure *pressure, int64_t made, int64_t freed) {
     if (freed * OLD > made) {
         if (pressure->lowered && pressure->patience < MOST_PATIENCE) /* that was too early */
@@ -89,7 +90,7 @@ static void spread_after(tide_pressure *pressure, int64_t made, int64_t freed) {
         pressure->spread += pressure->spread < MOST_SPREAD;
         pressure->lowered = false;
         pressure->calm = 0;
-    } else if (pressure->spread > 0 && ++pressure->calm >= pressure->patience) {
+    } else if (pressure->spread > pressure->stretch && ++pressure->calm >= pressure->patience) {
         if (pressure->lowered)
             pressure->patience = 1;
         pressure->spread--;
@@ -161,7 +162,9 @@ static void collect_all(lua_State *L, tide_pressure *pressure, bool after_backwa
     tide_range_end(range);
     if (!done) /* within a finalizer */
         return;
-    pressure->cost = nanoseconds_of(CLOCK_THREAD_CPUTIME_ID) - start;
+    int64_t took = nanoseconds_of(CLOCK_THREAD_CPUTIME_ID) - start;
+    pressure->cost = took < pressure->took ? took : pressure->took;
+    pressure->took = took;
     reset_all(L, pressure, after_backward);
 }
 

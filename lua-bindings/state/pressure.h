@@ -52,7 +52,8 @@ typedef struct tide_pressure {
     int64_t ended;  /* nanoseconds: when the last young collection did */
     size_t handles; /* that were there then */
     int64_t heap;   /* Lua's bytes after the last full collection, */
-    int64_t cost;   /* and the nanoseconds of the processor that it took */
+    int64_t took;   /* and the nanoseconds of the processor that it took, */
+    int64_t cost;   /* and of the last two the smaller: one may have met a cold cache */
 } tide_pressure;
 
 /* Begin; puts the state into generational mode. */

@@ -22,32 +22,41 @@ extern char **environ;
 /* A program that ends so soon after a Ctrl-C is taken to have ended by it. */
 #define JUST_THEN_NS INT64_C(100000000)
 
-/* Does the process ignore SIGINT? As /proc tells; in a signal handler. */
-static bool ignores_interrupts(int process) {
+/* What a program does of a Ctrl-C. */
+typedef enum use_of_interrupts { HAS_ENDED, IGNORES_THEM, HEARS_THEM } use_of_interrupts;
+
+/* As /proc tells; in a signal handler. */
+static use_of_interrupts look_at(int process) {
     char path[40], text[4096];
     static const char field[] = "\nSigIgn:";
     snprintf(path, sizeof path, "/proc/%d/status", process);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return false;
+        return HEARS_THEM;
     ssize_t n = read(file, text, sizeof text - 1);
     close(file);
     text[n > 0 ? n : 0] = '\0';
     const char *mask = strstr(text, field);
-    return mask && (strtoull(mask + sizeof field - 1, NULL, 16) & 1ull << (SIGINT - 1));
+    if (strstr(text, "\nState:\tZ"))
+        return HAS_ENDED;
+    bool ignores = mask && (strtoull(mask + sizeof field - 1, NULL, 16) & 1ull << (SIGINT - 1));
+    return ignores ? IGNORES_THEM : HEARS_THEM;
 }
 
 /* A program that ignores the first Ctrl-C, as none does that has use for it, is ended by the
- * second. */
+ * second, and the evaluation with it. One that has not begun, or has ended, heard nothing. */
 bool tide_session_program_hears(tide_session *s) {
-    if (!atomic_load(&s->program))
-        return false;
     int error = errno, child = atomic_load(&s->child);
-    atomic_store(&s->heard_at, control_now_ns());
-    if (atomic_fetch_add(&s->heard, 1) > 0 && child > 0 && ignores_interrupts(child))
-        kill(child, SIGTERM);
+    use_of_interrupts use = child > 0 ? look_at(child) : HAS_ENDED;
+    if (use != HAS_ENDED) {
+        atomic_store(&s->heard_at, control_now_ns());
+        if (atomic_fetch_add(&s->heard, 1) > 0 && use == IGNORES_THEM) {
+            atomic_store(&s->ended, true);
+            kill(child, SIGTERM);
+        }
+    }
     errno = error;
-    return true;
+    return use != HAS_ENDED;
 }
 
 /* The program's status as wait() gives it, or -1 with errno. */
@@ -72,6 +81,10 @@ static int run_program(tide_session *s, const char *command) {
     posix_spawnattr_destroy(&attributes);
     if (error == 0) {
         atomic_store(&s->child, (int)child);
+        if (control_stopping(s) != STOP_NONE) { /* a Ctrl-C that came before the program */
+            atomic_fetch_add(&s->heard, 1);
+            kill(child, SIGINT);
+        }
         do
             ended = waitpid(child, &status, 0);
         while (ended < 0 && errno == EINTR);
@@ -94,13 +107,12 @@ static int execute(lua_State *L) {
     const char *command = luaL_checkstring(L, 1);
     atomic_store(&s->heard_at, 0);
     atomic_store(&s->heard, 0);
-    atomic_store(&s->program, true);
+    atomic_store(&s->ended, false);
     errno = 0;
     int status = control_stopping(s) == STOP_NONE ? run_program(s, command) : -1, error = errno;
-    atomic_store(&s->program, false);
     int64_t heard = atomic_load(&s->heard_at);
     bool died = status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
-    if (died || (heard && control_now_ns() - heard < JUST_THEN_NS))
+    if (died || atomic_load(&s->ended) || (heard && control_now_ns() - heard < JUST_THEN_NS))
         tide_session_interrupt(s);
     if (control_stopping(s) != STOP_NONE)
         return luaL_error(L, "interrupted");

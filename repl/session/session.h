@@ -193,8 +193,8 @@ int tide_session_count(const tide_session *s);
  * one counts for nothing. From the third on nothing but the end of the process will help. */
 int tide_session_interrupt(tide_session *s);
 
-/* A Ctrl-C of the terminal came: true where a program that the evaluation waits for got it too, and
- * what becomes of that says what was meant. Signal-safe. */
+/* A Ctrl-C of the terminal came: true where a program that the evaluation waits for, and that has
+ * not ended, got it too, and what becomes of that says what was meant. Signal-safe. */
 bool tide_session_program_hears(tide_session *s);
 
 /* From now on an interrupt is meant for the evaluation that is about to come, and ends it as it

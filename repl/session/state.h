@@ -45,10 +45,10 @@ struct tide_session {
     atomic_int asked;               /* interrupts that count, since the last one landed */
     atomic_bool to_say;             /* what holds it */
     _Atomic int64_t asked_at;
-    atomic_bool program;      /* os.execute runs one */
-    _Atomic int64_t heard_at; /* the last Ctrl-C meanwhile; 0: none */
+    atomic_int child;         /* the process of a program that os.execute runs; 0: none */
+    _Atomic int64_t heard_at; /* the last Ctrl-C that it heard; 0: none */
     atomic_int heard;         /* how many there were */
-    atomic_int child;         /* its process; 0: none */
+    atomic_bool ended;        /* we ended it for them */
     lua_Alloc alloc;          /* behind the one that refuses */
     void *alloc_ud;
     int refusals;           /* in a row */

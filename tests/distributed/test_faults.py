@@ -71,7 +71,7 @@ class Faults(Ends):
                 with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
                     state = file.read().rpartition(")")[2].split()[0]
             supervisor.terminate()
-            self.assertEqual(supervisor.wait(timeout=30), 143)
+            self.assertEqual(supervisor.wait(timeout=60), 143)
 
     def test_a_job_without_a_fault_ends_well(self):
         for mpi in job.MPIS:

@@ -78,7 +78,7 @@ class Rehearsals(unittest.TestCase):
     def test_no_rank_outlives_tide_run(self):
         with subprocess.Popen([RUN, "--rehearse", "2", os.path.join(HERE, "rehearsal", "bad", "hang.lua")], stdin=subprocess.DEVNULL) as child:
             ranks = []
-            for _ in range(1000):
+            for _ in range(6000):
                 with open(f"/proc/{child.pid}/task/{child.pid}/children", encoding="utf-8") as file:
                     ranks = file.read().split()
                 if len(ranks) == 2:
@@ -87,7 +87,7 @@ class Rehearsals(unittest.TestCase):
             self.assertEqual(len(ranks), 2)
             child.kill()
         for rank in ranks:
-            for _ in range(1000):
+            for _ in range(6000):
                 if not is_alive(rank):
                     break
                 time.sleep(0.01)

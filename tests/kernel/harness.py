@@ -25,7 +25,7 @@ def need(*modules):
 need("jupyter_client")
 
 KERNEL = os.environ["TIDE_KERNEL"]
-TIMEOUT = 30
+TIMEOUT = 60
 
 _folder = tempfile.mkdtemp(prefix="tide-kernel-test-")
 unittest.addModuleCleanup(shutil.rmtree, _folder, ignore_errors=True)
@@ -95,6 +95,18 @@ def send(client, msg_type, content, channel="shell"):
     message = client.session.msg(msg_type, content)
     getattr(client, channel + "_channel").send(message)
     return message["header"]["msg_id"]
+
+
+class Gate:
+    """Holds a cell: `wait`, Lua at its beginning, loops until the gate is opened."""
+
+    def __init__(self):
+        self.path = tempfile.mktemp(dir=_folder)
+        self.wait = f"do local held repeat held = io.open('{self.path}') until held held:close() end "
+
+    def open(self):
+        with open(self.path, "w"):
+            pass
 
 
 def start(interrupt_mode="message", **popen):

@@ -134,10 +134,10 @@ class ConnectionFile(Folder):
             beat.linger = 0
             beat.connect(f"ipc://{self.path('s')}-{connection['hb_port']}")
             beat.send(b"ping")
-            answered = beat.poll(20000)
+            answered = beat.poll(60000)
             kernel.terminate()
             self.assertTrue(answered)
-            self.assertEqual(kernel.wait(20), -signal.SIGTERM)
+            self.assertEqual(kernel.wait(60), -signal.SIGTERM)
 
 
 class Usage(unittest.TestCase):

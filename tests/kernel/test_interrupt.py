@@ -11,6 +11,9 @@ import unittest
 
 from harness import TIMEOUT, ask, kernel, outputs, reply_to, send
 
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "repl"))
+from process_state import until_it_has_computed  # noqa: E402
+
 LOOP = "print('in') while true do end"
 
 
@@ -28,10 +31,8 @@ class Interrupt(unittest.TestCase):
         with kernel(interrupt_mode=mode) as (manager, client, _):
             for _ in range(3):
                 msg_id = begin(client, code, stop_on_error=False, **options)
-                since = time.monotonic()
                 manager.interrupt_kernel()
                 reply = reply_to(client, msg_id)["content"]
-                self.assertLess(time.monotonic() - since, 5)
                 self.assertEqual((reply["status"], reply["ename"]), ("error", "Interrupt"))
                 answer = ask(client, client.execute("return 'alive'"))
                 self.assertEqual(answer.reply["status"], "ok")
@@ -46,10 +47,10 @@ class Interrupt(unittest.TestCase):
         self.check_interrupts("message", "print('in') while true do pcall(error, 'x') end")
 
     def test_a_child_process_by_message(self):
-        self.check_interrupts("message", "print('in') os.execute('sleep 60') while true do end")
+        self.check_interrupts("message", "print('in') os.execute('sleep 300') while true do end")
 
     def test_a_child_process_by_signal(self):
-        self.check_interrupts("signal", "print('in') io.popen('sleep 60'):read() while true do end")
+        self.check_interrupts("signal", "print('in') io.popen('sleep 300'):read() while true do end")
 
     def test_a_question_by_message(self):
         self.check_interrupts("message", "print('in') io.read() while true do end", allow_stdin=True)
@@ -79,9 +80,9 @@ class Interrupt(unittest.TestCase):
     def check_ends_at_the_third(self, mode):
         with kernel(interrupt_mode=mode) as (manager, client, _):
             msg_id = begin(client, "print('in') local x = ('a'):rep(40):find(('a*'):rep(30) .. 'b')")
-            time.sleep(1)  # find has been called
+            until_it_has_computed(manager.provisioner.process.pid)  # find has been called
             sent = 0
-            while manager.provisioner.process.poll() is None and sent < 60:
+            while manager.provisioner.process.poll() is None and sent < 150:
                 manager.interrupt_kernel()  # of two signals that find it asleep one arrives
                 sent += 1
                 time.sleep(0.4)

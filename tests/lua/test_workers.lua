@@ -294,7 +294,7 @@ t.test("pools_that_are_dropped_leave_no_thread", function()
     end
     collectgarbage()
     collectgarbage()
-    local patience = tide.time() + 20
+    local patience = tide.time() + 60
     while threads() > before and tide.time() < patience do
         tide.sleep(0.01)
     end

@@ -14,7 +14,12 @@ import unittest
 
 SOURCE = os.environ["TIDE_SOURCE"]
 PACKAGES = os.path.join(SOURCE, "cmake/packages.sh")
-LINES = r"""printf '[1/4] first\n'; sleep 5; printf 'a warning\n[2/4] second\n[4/4] last\n'"""
+LINES = r"""printf '[1/4] first\na warning\n[2/4] second\n[4/4] last\n'"""
+
+
+def clock(*seconds):
+    """A clock for tide_progress: what it says when that begins and then at each step."""
+    return f"seconds=({' '.join(map(str, seconds))}); tide_clock() {{ now=$seconds; seconds=(\"${{seconds[@]:1}}\"); }}"
 
 
 def steps_on_a_terminal(command):
@@ -34,7 +39,7 @@ class Build(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.log = os.path.join(folder.name, "log")
-        self.command = ["bash", "-c", f". {PACKAGES}; {{ {LINES}; }} | tide_progress {self.log}"]
+        self.command = ["bash", "-c", f". {PACKAGES}; {clock(0, 0, 5, 5)}; {{ {LINES}; }} | tide_progress {self.log}"]
 
     def check_log(self):
         with open(self.log) as file:
@@ -55,17 +60,17 @@ class Build(unittest.TestCase):
 
     def test_steps_count_by_what_they_take(self):
         heavy, light = "Building C object x_isa_avx2.dir/cpu/pointwise/fused_kernels.c.o", "Building C object ops/add.c.o"
-        script = f"""LOG={self.log}; . {PACKAGES}; tide_weigh "{heavy}"; all=$weight; tide_weigh "{light}"; all=$((all + 3 * weight))
-            {{ printf '[1/4] {light}\\n'; sleep 4; printf '[2/4] {light}\\n[3/4] {light}\\n[4/4] {heavy}\\n'; }} |
+        script = f"""LOG={self.log}; . {PACKAGES}; {clock(0, 0, 4, 4, 4)}; tide_weigh "{heavy}"; all=$weight; tide_weigh "{light}"; all=$((all + 3 * weight))
+            printf '[1/4] {light}\\n[2/4] {light}\\n[3/4] {light}\\n[4/4] {heavy}\\n' |
             tide_progress $LOG $all 4"""
         steps = steps_on_a_terminal(["bash", "-c", script])
         self.assertRegex(steps[2], r"^tide: 2 of 4, about [0-9]+ min left$")  # half of the steps, a hundredth of the work
 
     def test_what_is_at_work_counts_in_part(self):
         heavy, light = "Building C object x_isa_avx2.dir/cpu/isa/fused_kernels.c.o", "Building C object ops/add.c.o"
-        script = f"""nproc() {{ echo 2; }}; . {PACKAGES}; tide_weigh "{heavy}"; dear=$weight; counts[weight]=4
+        script = f"""nproc() {{ echo 2; }}; . {PACKAGES}; {clock(0, 0, 4)}; tide_weigh "{heavy}"; dear=$weight; counts[weight]=4
             tide_weigh "{light}"; counts[weight]=2; all=$((4 * dear + 2 * weight))
-            {{ printf '[1/6] {light}\\n'; sleep 4; printf '[2/6] {light}\\n'; }} | tide_progress {self.log} $all 6"""
+            printf '[1/6] {light}\\n[2/6] {light}\\n' | tide_progress {self.log} $all 6"""
         steps = steps_on_a_terminal(["bash", "-c", script])
         # Two processors may have done 8 s of 152; without that it would be 4 s for a 400th of all.
         self.assertRegex(steps[2], r"^tide: 2 of 6, about (6[0-9]|7[0-9]|8[0-9]) s left$")
@@ -110,22 +115,28 @@ class Troubles(unittest.TestCase):
             file.write(f"#!/bin/bash\n{text}\n")
         os.chmod(file.name, 0o755)
 
-    def start(self, script):
+    def start(self, script, said=subprocess.PIPE):
         return subprocess.Popen(["bash", "-c", f'. "{PACKAGES}"; root="{self.root}"; {script}'], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                stdout=subprocess.PIPE, stderr=said, text=True,
                                 env=os.environ | {"PATH": self.bin + ":" + os.environ["PATH"]})
 
     def test_two_builds_of_a_folder_come_one_after_the_other(self):
-        log = os.path.join(self.root, "what cmake did")
+        log, said = os.path.join(self.root, "what cmake did"), os.path.join(self.root, "said")
         self.program("cmake", f"""[[ $1 != --preset ]] || {{ mkdir -p build/x; : >build/x/build.ninja; exit; }}
-            echo begin >>"{log}"; sleep 1; echo end >>"{log}" """)
+            echo begin >>"{log}"
+            for ((k = 0; k < 600; k++)); do [[ $(grep -c "being built already: waiting for it" "{said}") -lt 2 ]] || break; sleep 0.1; done
+            echo end >>"{log}" """)
         self.program("ninja", "exit 0")
-        builds = [self.start("tide_build x all") for _ in range(3)]
-        said = [build.communicate()[1] for build in builds]
+        with open(said, "a", encoding="utf-8") as file:
+            builds = [self.start("tide_build x all", file) for _ in range(3)]
+        for build in builds:
+            build.communicate()
+        with open(said, encoding="utf-8") as file:
+            said = file.read()
         self.assertEqual([build.returncode for build in builds], [0, 0, 0], said)
         with open(log, encoding="utf-8") as file:
             self.assertEqual(file.read().split(), ["begin", "end"] * 3)
-        self.assertEqual(sum("build/x is being built already: waiting for it\n" in text for text in said), 2, said)
+        self.assertEqual(said.count("build/x is being built already: waiting for it\n"), 2, said)
 
     def test_a_failed_build_fails(self):
         self.program("cmake", "[[ $1 != --preset ]] || exit 0; echo 'x.c:1: error: no'; exit 1")
@@ -198,11 +209,11 @@ class FirstPrompt(unittest.TestCase):
         return done.stdout, done.stderr
 
     def until(self, what):
-        for _ in range(300):
+        for _ in range(600):
             if what():
                 return
             time.sleep(0.1)
-        self.fail("it did not come about in 30 s")
+        self.fail("it did not come about in 60 s")
 
     def mark(self):
         """What the note of an unfinished build says; None: there is none."""

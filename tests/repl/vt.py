@@ -14,7 +14,7 @@ import termios
 import time
 import unicodedata
 
-PATIENCE = float(os.environ.get("PATIENCE", 30))  # seconds
+PATIENCE = float(os.environ.get("PATIENCE", 60))  # seconds
 SEQUENCE = re.compile(r"\x1b\[([0-9;?]*)([@-~])|\x1b[^\[]")
 
 

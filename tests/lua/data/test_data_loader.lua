@@ -418,7 +418,7 @@ t.test("loaders_that_are_left_leave_no_thread", function()
     t.is_true(at_most < before + 100, "threads pile up")
     collectgarbage()
     collectgarbage()
-    local patience = tide.time() + 20
+    local patience = tide.time() + 60
     while threads() > before and tide.time() < patience do
         tide.sleep(0.01)
     end

@@ -121,7 +121,7 @@ t.test("loaders_that_are_left_halfway_leave_no_thread_no_file_and_no_byte", func
         end
     end
     local function settle(threads)
-        local patience = tide.time() + 30
+        local patience = tide.time() + 60
         repeat
             collectgarbage()
             collectgarbage()

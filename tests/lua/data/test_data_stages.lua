@@ -61,25 +61,35 @@ end)
 
 t.test("a_prediction_is_the_least_of_workers_script_and_processors", function()
     -- batches of 20 ms that wait: workers add up, until the script's millisecond is what takes longest
-    local loader <close> = data.DataLoader(data.map(numbers(30), function(k)
+    local set = data.map(numbers(30), function(k)
         tide.sleep(0.02)
         return k
-    end), { num_workers = 1 })
-    for _ in loader do
-        tide.sleep(0.001)
+    end)
+    local function explained(workers)
+        local loader <close> = data.DataLoader(set, { num_workers = workers })
+        for _ in loader do
+            tide.sleep(0.001)
+        end
+        return loader:explain()
     end
-    local e = loader:explain()
-    local one, two, many = e:predict(1), e:predict(2), e:predict(256)
-    t.close(two / one, 2, 1e-9)
-    t.is_true(one <= 1 / 0.02 and many <= 1 / 0.001 and many > two)
+    local e = explained(1)
+    t.is_true(e.cost.make >= 0.02 and e.cost.script >= 0.001 and e:predict(1) <= 1 / 0.02 and e:predict(256) <= 1 / 0.001)
     t.close(e:predict(0), 1 / (e.cost.make + e.cost.script), 1e-6 * e:predict(0))
-    local other <close> = data.DataLoader(loader.dataset, { num_workers = 2 })
-    for _ in other do
-        tide.sleep(0.001)
+    e.cost = { make = 0.02, script = 0.001, processor = 0.004, script_processor = 0.0005, processors = 3 }
+    for workers, rate in pairs { [0] = 1 / 0.021, 50, 100, [13] = 650, [14] = 3 / 0.0045, [256] = 3 / 0.0045 } do
+        t.close(e:predict(workers), rate, 1e-9 * rate)
     end
-    if not os.getenv "TIDE_SANITIZED" then
-        t.is_true(math.abs(other:explain().rate / two - 1) < 0.3, other:explain().rate / two)
+    e.cost.processor = 0
+    t.close(e:predict(256), 1000, 1e-6)
+    -- What two workers come to, by one: where the machine is busy with one of the two and not with the other, they are run again.
+    local off = math.huge
+    for _ = 1, 10 do
+        off = math.min(off, math.abs(explained(2).rate / explained(1):predict(2) - 1))
+        if off < 0.3 then
+            return
+        end
     end
+    t.is_true(false, off)
 end)
 
 t.test("rows_of_tensors_are_counted_too", function()

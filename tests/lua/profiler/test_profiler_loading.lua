@@ -77,9 +77,16 @@ t.test("timeit_and_timers_leave_loading_out_and_say_so", function()
     local took, unit = text:match("took ([%d.]+) (%S+),")
     t.is_true(ns(text) < took * ({ ["µs"] = 1e3, ms = 1e6, s = 1e9 })[unit], text)
     t.is_true(not timeit("tide.ones(80) + 1"):find("Loading"))
-    t.eq(run [[
-        local first = tide.benchmark.Timer { stmt = "tide.ones(80, 80):matmul(tide.ones(80, 80))" }:timeit(1).median
-        print(tide._loading_seconds() > 1e-4, first < tide._loading_seconds())]], "true\ttrue\n")
+    local said
+    for _ = 1, 10 do -- a call that the machine holds up may take longer than loading does
+        said = run [[
+            local first = tide.benchmark.Timer { stmt = "tide.ones(80, 80):matmul(tide.ones(80, 80))" }:timeit(1).median
+            print(tide._loading_seconds() > 1e-4, first < tide._loading_seconds())]]
+        if said == "true\ttrue\n" then
+            return
+        end
+    end
+    t.is_true(false, said)
 end)
 
 -- Pages that the process has, in bytes.
