@@ -2,6 +2,7 @@
 -- do besides (state, hooks, printing), containers, layers, losses and functions are in nn/NAME.lua.
 local tide = ...
 local fail, declare = tide._fail, tide._function
+local lazy = tide._require "nn.lazy"
 local nn = {}
 
 -- ---- classes ----
@@ -105,8 +106,12 @@ local function make_class(name, parent)
     class.__index = class
     class.__call = call
     class.__tostring = Module.__tostring
-    return setmetatable(class, { __index = parent, __call = new, __name = "class", __newindex = define,
+    setmetatable(class, { __index = parent, __call = new, __name = "class", __newindex = define,
         __tostring = function() return "class " .. name end })
+    if parent.count_parts then
+        parent.count_parts(class)
+    end
+    return class
 end
 
 nn._new, nn._define = new, define -- what classes of a script take along to another state goes by a name
@@ -127,7 +132,7 @@ setmetatable(Module, { __call = new, __name = "class", __tostring = function() r
     if math.type(key) and key < 1 then
         fail("a module has no part %s: parts count from 1, model[1] is the first and model[#model] the last", tide._number(key))
     elseif type(key) == "table" then
-        fail("a module has no parts by a range: nn.Sequential(table.unpack(model:children(), first, last)) has those from one to another")
+        fail("a module has no parts by a table: of a Sequential and a ModuleList, model[\"2:4\"] has those from one to another")
     end
 end })
 Module.__newindex, Module.__call = assign, call
@@ -291,7 +296,10 @@ end
 local function named(self, kind, prefix, recurse)
     local list, visit = {}, recurse == false and walk_own or walk
     prefix = (prefix or "") ~= "" and prefix .. "." or ""
-    visit(self, kind, prefix, {}, function(name, value) list[#list + 1] = { name, value } end)
+    visit(self, kind, prefix, {}, function(name, value, owner)
+        lazy.check_made(owner)
+        list[#list + 1] = { name, value }
+    end)
     return list
 end
 
@@ -479,7 +487,7 @@ method("requires_grad_", ", bool requires_grad=true) -> Module", "Freeze all par
 
 -- What the other files of modules know of a module's insides.
 local base = { method = method, walk = walk, named = named, each = each, children = children, modules = modules,
-    check_tree = check_tree, refresh = refresh, forget = forget, accept = function(x) accepted[x] = true end }
+    check_tree = check_tree, refresh = refresh, forget = forget, assign = assign, accept = function(x) accepted[x] = true end }
 tide._require("nn.state")(nn, base)
 tide._require("nn.print")(nn, base)
 run_hooked = tide._require("nn.hooks")(nn, base)
@@ -508,6 +516,7 @@ tide._require("nn.functional")(nn)
 tide._require("nn.losses")(nn)
 tide._require("nn.activations")(nn)
 tide._require("nn.norms")(nn)
+lazy.open(nn)
 tide._require("nn.tables")(nn)
 tide._require("nn.adaptive")(nn)
 tide._require("nn.attention")(nn)

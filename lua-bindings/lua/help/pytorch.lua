@@ -209,7 +209,7 @@ local ABSENT = {
     { "sparse tensors are COO: tide.sparse_coo_tensor, x:to_sparse(), x:to_dense()", [[sparse_* *sparse_csr* *sparse_csc* *sparse_bsr* *sparse_bsc* *sparse_compressed* ccol_indices* crow_indices* col_indices* row_indices* sparse.* *sparse_*
         *ampled_addmm]] },
     { "rows of unequal lengths are lists of tensors, or padded: tide.nn.utils.rnn.pad_sequence", [[nested nested.* jagged is_nested to_padded_tensor]] },
-    { "layers are made with their sizes: tide.nn.Linear(3, 4)", [[Lazy* Uninitialized* *Uninitialized* nn.parameter.is_lazy]] },
+    { "layers that wait for their first input are tide.nn.LazyLinear and its kin", [[Uninitialized* *Uninitialized* nn.parameter.is_lazy *LazyModuleMixin]] },
     { "prunings of one tensor are applied one after the other: each takes of what is left", [[nn.utils.prune.PruningContainer]] },
     { "hooks of states are your own functions around state_dict and load_state_dict", [[register_*state_dict*hook]] },
     { "hooks of steps are each optimizer's: opt:register_step_pre_hook(fn), opt:register_step_post_hook(fn)", [[register_*step*hook Optimizer*Hook profile_hook_step]] },

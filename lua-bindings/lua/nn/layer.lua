@@ -4,6 +4,8 @@ local tide = ...
 local init = tide._require "nn.init"
 local layers = {}
 
+layers.schemas = {} -- of layers, by their names
+
 local factory = "dtype? dtype=nil, device? device=nil"
 
 -- "Name(PARAMETERS)" with the options that say what a layer's parameters are.
@@ -33,6 +35,7 @@ function layers.layer(nn, schema, doc, shapes, class)
     schema = class.make and layers.with_factory(schema) or schema
     local name, read = string.match(schema, "^%w+"), tide._function(schema, doc, nil, shapes)
     local c = nn.class(name)
+    layers.schemas[name] = schema
     for key, value in pairs(class) do
         c[key] = value
     end

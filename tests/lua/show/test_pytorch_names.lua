@@ -91,7 +91,7 @@ t.test("names_in_wide_use_are_said_to_be_what_they_are_here", function()
         { tide.cuda, "amp", "is tide.amp" }, { tide, "set_default_tensor_type", "tide.set_default_dtype" },
         { tide.profiler, "emit_nvtx", "nvtx = true" }, { tide, "fft", "not in Tide: there are no complex numbers" },
         { tide, "fx", "not in Tide: functions become graphs by tide.jit" }, { tide, "Linear", "there is tide.nn.Linear" }, { tide, "conj", "x itself" },
-        { tide, "sqrt_", "x:sqrt_()" }, { tide, "FloatTensor", "{dtype = tide.float64}" }, { tide.nn, "LazyLinear", "tide.nn.Linear(3, 4)" },
+        { tide, "sqrt_", "x:sqrt_()" }, { tide, "FloatTensor", "{dtype = tide.float64}" }, { tide.nn, "UninitializedParameter", "tide.nn.LazyLinear" },
         { tide.optim, "functional", "tide.optim" }, { tide, "_foreach_mul_", "tide.foreach.mul_" }, { tide, "onse", "did you mean 'ones'?" }, { tide.cuda, "is_availble", "did you mean 'is_available'?" },
     }
     for _, row in ipairs(rows) do
