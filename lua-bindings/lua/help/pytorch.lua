@@ -167,7 +167,7 @@ local ELSEWHERE = {
         "tide.nn.init.eye_", orthogonal = "tide.nn.init.orthogonal_", ["nn.init.sparse"] = "tide.nn.init.sparse_", ["nn.init.uniform"] = "tide.nn.init.uniform_", xavier_normal = "tide.nn.init.xavier_normal_", xavier_uniform = "tide.nn.init.xavier_uniform_",
 }
 
--- PyTorch's name of an option = Tide's, where a function has one of that name, or a sentence.
+-- PyTorch's name of an option, or "function.option", = Tide's, where a function has one of that name, or a sentence.
 local OPTIONS = {
     learning_rate = "lr", group_by = "group_by_shape = true",
     with_modules = "with_stack", size_average = "reduction", reduce = "reduction",
@@ -180,6 +180,11 @@ local OPTIONS = {
     foreach = "not needed: a step is one kernel over all parameters", fused = "not needed: a step is one kernel over all parameters",
     capturable = "not needed: tide.cuda.graph records steps as they are", use_reentrant = "not needed: there is one kind, the one without",
     generator = "seed",
+    only_inputs = "not needed: gradients go to the inputs alone", vectorize = "not needed: the result is the same",
+    ["compile.fullgraph"] = "not there: f:why() says at which lines what had gathered ran before the end", ["compile.dynamic"] =
+        "not needed: each size that comes has its graph, as Lua runs each time", ["compile.mode"] =
+        "not there: it is measured whether calls are faster gathered", ["compile.backend"] = "not there: there is one compiler, the engine's own",
+    with_kwargs = "not needed: a table of options is among the hook's args", always_call = "not there: pcall(model, x) sees that a call failed",
     multiprocessing_context = "not needed: workers are threads with a Lua state each",
 }
 
