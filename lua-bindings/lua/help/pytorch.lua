@@ -26,6 +26,7 @@ local WRITTEN = {
     ["Tensor.push"] = "tide.cat{x, y}", ["Tensor.value"] = "x:item()", ["Tensor.tonumber"] = "x:item()", ["Tensor.totable"] = "x:tolist()", ["Tensor.print"] = "print(x)",
     ["Tensor.concat"] = "tide.cat{x, y}", ["Tensor.concatenate"] = "tide.cat{x, y}", ["Tensor.rank"] = "x.ndim", ["Tensor.plot"] = "tide.plot.line(x)",
     ["Tensor.show"] = "print(x), tide.plot.image(x)", ["Tensor.array"] = "x:tolist()", ["Tensor.values_"] = "x:tolist()", ["Tensor.head"] = 'x["1:5"]',
+    deepcopy = "model:clone(), x:clone()", ["copy.deepcopy"] = "model:clone(), x:clone()",
     confusion_matrix = "tide.plot.confusion(targets, predictions)", make_grid = "tide.plot.image(batch), which lays a batch out, with {nrow = 8} so many in a row",
     save_image = "tide.plot.image(x):save(path)", array = "tide.tensor{...}", concatenate = "tide.cat{x, y}", ndarray = "tide.tensor{...}",
     set_seed = "tide.manual_seed(n)", seed_everything = "tide.manual_seed(n)", random_seed = "tide.manual_seed(n)",
