@@ -40,7 +40,6 @@ local WRITTEN = {
 local ELSEWHERE = {
     ["utils.benchmark"] = "tide.benchmark", ["utils.bottleneck"] = "tide --bottleneck FILE",
     ["utils.checkpoint.checkpoint"] = "tide.utils.checkpoint", ["utils.collect_env"] = "tide --info",
-    checkpoint_sequential = "tide.utils.checkpoint, called for each part",
     ["cuda.amp"] = "tide.amp", ["cpu.amp"] = "tide.amp", ["cuda.profiler"] = "tide.profiler", ["cuda.memory"] = "tide.cuda",
     ["cuda.random"] = "tide.manual_seed, tide.get_rng_state and tide.Generator", ["cuda.streams"] = "tide.cuda",
     ["autograd.profiler"] = "tide.profiler", ["profiler.profiler"] = "tide.profiler", ["autograd.grad_mode"] = "tide.no_grad and its kin",
@@ -185,7 +184,7 @@ local OPTIONS = {
     export_params = "not needed: a model has its weights", do_constant_folding = "not needed: what is known is worked out once",
     keep_initializers_as_inputs = "not there: weights are no inputs",
     foreach = "not needed: a step is one kernel over all parameters", fused = "not needed: a step is one kernel over all parameters",
-    capturable = "not needed: tide.cuda.graph records steps as they are", use_reentrant = "not needed: there is one kind, the one without",
+    capturable = "not needed: tide.cuda.graph records steps as they are",
     generator = "seed",
     only_inputs = "not needed: gradients go to the inputs alone", vectorize = "not needed: the result is the same",
     ["compile.fullgraph"] = "not there: f:why() says at which lines what had gathered ran before the end", ["compile.dynamic"] =
