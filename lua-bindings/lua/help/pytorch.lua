@@ -84,7 +84,7 @@ local ELSEWHERE = {
     convert_parameters = "tide.nn.utils.parameters_to_vector", ["nn.utils.fusion"] = "tide.nn.utils.fuse_conv_bn_eval", fuse_conv_bn_weights = "tide.nn.utils.fuse_conv_bn_eval",
     fuse_linear_bn_weights = "tide.nn.utils.fuse_linear_bn_eval", skip_init = "tide.nn layers, which are made with their first values",
     set_submodule = "an assignment: model.part = module", get_extra_state = "register_buffer, which state_dict keeps", set_extra_state = "register_buffer, which state_dict keeps",
-    ["optim.Optimizer"] = "what tide.optim.SGD and its kin give", ["optim.lr_scheduler.LRScheduler"] = "what tide.optim.lr_scheduler.StepLR and its kin give",
+    ["optim.Optimizer"] = "tide.optim.class(\"Lion\", {lr = 1e-4}), a class of your own, and what tide.optim.SGD and its kin give", ["optim.lr_scheduler.LRScheduler"] = "what tide.optim.lr_scheduler.StepLR and its kin give",
     ["optim.lr_scheduler.LRScheduler.get_lr"] = "scheduler:get_last_lr()", ["optim.lr_scheduler.Optimizer"] = "what tide.optim.SGD and its kin give",
     ["optim.functional"] = "tide.optim",
     ["autograd.Variable"] = "a tensor: tide.tensor(data, {requires_grad = true})", Variable = "a tensor: tide.tensor(data, {requires_grad = true})",
