@@ -75,8 +75,8 @@ static int fail_function_option(lua_State *L, const tide_frame *f, const char *n
         f->name, name, f->name, before, comma, option, f->name, before, comma);
 }
 
-/* Pushes what an option of PyTorch's is in this call: the name of one that it has, or a sentence, of
- * this function's option before any function's.
+/* Pushes what an option of PyTorch's is in this call: the name of one that it has, or a sentence,
+ * of this function's option before any function's.
  */
 static bool push_pytorch_option(lua_State *L, const td_op *op, const char *name) {
     char own[80];

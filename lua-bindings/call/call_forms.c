@@ -190,8 +190,8 @@ static bool is_format(lua_State *L, int index) {
     return false;
 }
 
-/* x:to("cuda"), x:to("cuda", dtype), x:to("channels_last") and x:to(other): a device, a memory format or a tensor may
- * stand where the dtype does. */
+/* x:to("cuda"), x:to("cuda", dtype), x:to("channels_last") and x:to(other): a device, a memory
+ * format or a tensor may stand where the dtype does. */
 static int call_to(lua_State *L) {
     for (int k = lua_gettop(L); k > 1; k--)
         if (lua_type(L, k) == LUA_TSTRING && tide_to_dtype(L, k) == TD_DTYPE_NONE &&
