@@ -31,18 +31,28 @@ local function is_module(value)
 end
 nn.is_module = declare("is_module(any value=nil) -> bool", "Is the value a module?", is_module)
 
-nn.is = declare("is(any value, any class) -> bool", "Is the value a module of a class, or of one made from it: "
-    .. "nn.is(layer, nn.Linear), as isinstance? type(layer) is \"table\", layer.__name the class's name.", function(value, class)
-    if type(class) ~= "table" or not rawget(class, "is_module_class") then
-        fail("is: argument 2 (class): expected a class such as nn.Linear, got %s", tide._describe(class))
-    end
-    local own = is_module(value) and getmetatable(value)
+local function made_from(own, class)
     while own and own ~= class do
         own = own ~= Module and getmetatable(own).__index
         own = type(own) == "table" and own
     end
     return own == class
-end)
+end
+
+nn.is = declare("is(any value, any class) -> bool", "Is the value a module of a class, or of one made from it, or with a list of one of several: "
+    .. "nn.is(layer, nn.Linear), nn.is(layer, {nn.Conv1d, nn.Conv2d}), as isinstance? type(layer) is \"table\", layer.__name the class's name.",
+    function(value, class)
+        local classes = type(class) == "table" and not rawget(class, "is_module_class") and #class > 0 and class or { class }
+        local own, found = is_module(value) and getmetatable(value), false
+        for k = 1, math.max(#classes, 1) do
+            local one = classes[k]
+            if type(one) ~= "table" or not rawget(one, "is_module_class") then
+                fail("is: argument 2 (class): expected a class such as nn.Linear, or a list of them, got %s", tide._describe(one))
+            end
+            found = found or made_from(own, one)
+        end
+        return found
+    end)
 
 -- What is a part of some module, frozen parameters among it; and the modules whose parts are known, as those of copies
 -- are once they were looked at.

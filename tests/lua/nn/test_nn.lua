@@ -371,7 +371,13 @@ t.test("modules_are_asked_for_their_class", function()
     for k, row in ipairs(rows) do
         t.eq(nn.is(row[1], row[2]), row[3], k)
     end
-    t.error_has(function() nn.is(nn.ReLU(), "ReLU") end, "expected a class")
+    t.is_true(nn.is(nn.ReLU(), { nn.Linear, nn.ReLU }))
+    t.is_false(nn.is(nn.Tanh(), { nn.Linear, nn.ReLU }))
+    t.is_false(nn.is(3, { nn.Linear }))
+    for _, class in ipairs { "ReLU", {}, { nn.Linear, "ReLU" }, nn.ReLU(), { [2] = nn.ReLU } } do
+        t.error_has(function() nn.is(nn.ReLU(), class) end, "expected a class")
+    end
+    t.error_has(function() nn.is(nn.ReLU(), nil) end, "argument 2 (class)")
 end)
 
 t.test("names_and_values_are_walked_with_and_without_pairs", function()
