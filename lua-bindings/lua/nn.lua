@@ -65,10 +65,13 @@ local function new(class, ...)
     return self
 end
 
+-- Parameters that were made frozen.
+local frozen = setmetatable({}, { __mode = "k" })
+
 -- What a value assigned to a field is; nil: a plain field.
 local function kind_of(value)
     return is_module(value) and "module"
-        or tide.is_tensor(value) and value.requires_grad and value.is_leaf and "parameter" or nil
+        or tide.is_tensor(value) and (value.requires_grad and value.is_leaf or frozen[value]) and "parameter" or nil
 end
 
 local function assign(self, name, value)
@@ -163,8 +166,12 @@ function Module:forward()
         getmetatable(self).__name)
 end
 
-nn.Parameter = declare("Parameter(Tensor x) -> Tensor", "A leaf of x's values that requires grad.",
-    function(x) return x:detach():requires_grad_(true) end)
+nn.Parameter = declare("Parameter(Tensor x, bool requires_grad=true) -> Tensor", "A leaf of x's values that requires grad, or (false) is frozen: "
+    .. "a field that it is assigned to is a parameter of the module.", function(x, requires_grad)
+        local p = requires_grad and x:detach():requires_grad_(true) or x:detach()
+        frozen[p] = not requires_grad or nil
+        return p
+    end)
 
 -- ---- parts ----
 
@@ -497,7 +504,7 @@ method("requires_grad_", ", bool requires_grad=true) -> Module", "Freeze all par
 
 -- What the other files of modules know of a module's insides.
 local base = { method = method, walk = walk, named = named, each = each, children = children, modules = modules,
-    check_tree = check_tree, refresh = refresh, forget = forget, assign = assign, accept = function(x) accepted[x] = true end }
+    check_tree = check_tree, refresh = refresh, forget = forget, assign = assign, kind_of = kind_of, accept = function(x) accepted[x] = true end }
 tide._require("nn.state")(nn, base)
 tide._require("nn.print")(nn, base)
 run_hooked = tide._require("nn.hooks")(nn, base)

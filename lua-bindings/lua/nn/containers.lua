@@ -309,7 +309,7 @@ return function(nn, base)
         if not tide.is_tensor(x) then
             fail("%s: expected a tensor, got %s", name, tide._describe(x))
         end
-        return x.requires_grad and x.is_leaf and x or nn.Parameter(x)
+        return base.kind_of(x) == "parameter" and x or nn.Parameter(x)
     end
 
     local function describe_parameters(self)

@@ -78,6 +78,33 @@ t.test("a_range_of_parts_is_a_container_that_shares_them", function()
     t.error_has(function() return model["a:b"] end, '"a:b" is no range of parts')
 end)
 
+t.test("a_parameter_that_is_made_frozen_is_a_parameter", function()
+    local Net = nn.class("Net")
+    function Net:init()
+        self.places = nn.Parameter(tide.ones(3), { requires_grad = false })
+        self.scale = nn.Parameter(tide.full({ 3 }, 2.0))
+    end
+    function Net:forward(x) return (x + self.places) * self.scale end
+    local net = Net()
+    for _, module in ipairs { net, net:clone(), net:clone():double() } do
+        local seen = {}
+        for name, p in module:named_parameters() do
+            seen[#seen + 1] = name .. ":" .. tostring(p.requires_grad)
+        end
+        t.eq(seen, { "places:false", "scale:true" })
+    end
+    t.is_true(tide.equal(net:state_dict().places, tide.ones(3)))
+    local opt = tide.optim.SGD(net:parameters(), { lr = 1 })
+    net(tide.ones(3)):sum():backward()
+    opt:step()
+    t.eq({ net.places:tolist(), net.scale:tolist() }, { { 1, 1, 1 }, { 0, 0, 0 } })
+    net.places = nn.Parameter(tide.zeros(3), false)
+    t.eq(net(tide.ones(3)):tolist(), { 0, 0, 0 })
+    t.is_false(nn.ParameterList { net.places }[1].requires_grad)
+    net:requires_grad_(true)
+    t.is_true(net.places.requires_grad)
+end)
+
 t.test("a_class_made_from_a_container_counts_its_parts", function()
     local Net = nn.class("Net", nn.Sequential)
     function Net:init() nn.Sequential.init(self, nn.Linear(2, 3), nn.ReLU()) end
