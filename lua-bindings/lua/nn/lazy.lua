@@ -31,11 +31,12 @@ local function make(self, base, missing, size)
     setmetatable(self, base)
 end
 
--- "Lazy" before a layer's name, without the field that its first input says: the size of dim `dim` of inputs of `least` to `most` dims.
+-- "Lazy" before a layer's name, with affine and running statistics where nothing is said, as PyTorch's, without the field that its first input says: the size of dim `dim` of inputs of `least` to `most` dims.
 local function define(nn, name, missing, dim, least, most)
     local base, class = nn[name], nn.class("Lazy" .. name, nn[name])
     local doc = tide._doc(base)
     local schema = string.gsub(layers.schemas[name], "^" .. name .. "%(int%(%d%.%.%) " .. missing .. ",? ?", class.__name .. "(")
+    schema = string.gsub(schema, "([%w_]+)=false", { affine = "affine=true", track_running_stats = "track_running_stats=true" })
     local read = tide._function(schema, string.format("%s whose %s is that of its first input: call the model once before its "
         .. "parameters are asked for, as an optimizer does.", name, missing), nil, doc.shapes)
 

@@ -18,8 +18,9 @@ t.test("each_lazy_layer_becomes_the_layer_that_is_made_with_the_size", function(
         { "Conv3d", { 4, 2, { bias = false } }, { 6, 3, 3, 3 } }, { "ConvTranspose1d", { 4, 3 }, { 6, 5 } },
         { "ConvTranspose2d", { 4, 3, { stride = 2 } }, { 2, 6, 5, 5 } }, { "ConvTranspose3d", { 4, 2 }, { 2, 6, 3, 3, 3 } },
         { "BatchNorm1d", {}, { 4, 6 } }, { "BatchNorm1d", {}, { 4, 6, 3 } }, { "BatchNorm2d", { { eps = 0.1, affine = false } }, { 4, 6, 3, 3 } },
-        { "BatchNorm3d", { { momentum = false } }, { 4, 6, 3, 3, 3 } }, { "InstanceNorm1d", { { affine = true } }, { 6, 3 } },
-        { "InstanceNorm2d", { { track_running_stats = true } }, { 4, 6, 3, 3 } }, { "InstanceNorm3d", {}, { 4, 6, 3, 3, 3 } },
+        { "BatchNorm3d", { { momentum = false } }, { 4, 6, 3, 3, 3 } }, { "InstanceNorm1d", { { affine = true, track_running_stats = false } }, { 6, 3 } },
+        { "InstanceNorm2d", { { track_running_stats = true, affine = false } }, { 4, 6, 3, 3 } },
+        { "InstanceNorm3d", { { affine = false, track_running_stats = false } }, { 4, 6, 3, 3, 3 } },
     } do
         local name, arguments, sizes = table.unpack(case)
         local x = tide.randn(sizes)
@@ -36,6 +37,12 @@ t.test("each_lazy_layer_becomes_the_layer_that_is_made_with_the_size", function(
         t.eq(layer.__name, name)
         same_state(layer, direct)
     end
+end)
+
+t.test("lazy_instance_norms_learn_and_keep_statistics_where_nothing_is_said", function()
+    local norm = nn.LazyInstanceNorm2d()
+    norm(tide.randn(2, 3, 4, 4))
+    t.eq({ norm.affine, norm.track_running_stats, #norm:parameters(), #norm:buffers() }, { true, true, 2, 3 })
 end)
 
 t.test("before_the_first_call_there_are_no_parameters_and_that_is_said", function()
