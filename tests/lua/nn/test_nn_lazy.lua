@@ -47,11 +47,13 @@ end)
 
 t.test("before_the_first_call_there_are_no_parameters_and_that_is_said", function()
     local model = nn.Sequential(nn.Linear(2, 3), nn.LazyLinear(4))
-    for _, ask in ipairs { model.parameters, model.state_dict, model.zero_grad, function() model:load_state_dict({}) end } do
+    for _, ask in ipairs { model.parameters, model.state_dict, model.zero_grad, function() model:load_state_dict({}) end,
+        function() tide.jit.script(model) end, function() tide.jit.trace(model, tide.ones(1, 2)) end } do
         t.error_has(function() ask(model) end, "LazyLinear has no parameters before its first call")
     end
     tide.no_grad(model, tide.ones(1, 2))
     t.eq(#model:parameters(), 4)
+    t.is_true(tide.equal(tide.jit.script(model)(tide.ones(1, 2)), model(tide.ones(1, 2))))
     t.is_true(model[2].weight.requires_grad and model[2].weight.is_leaf)
     local optimizer = tide.optim.SGD(model:parameters(), { lr = 0.1 })
     local before = model[2].weight:detach():clone()
