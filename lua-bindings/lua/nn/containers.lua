@@ -109,6 +109,9 @@ return function(nn, base)
             return value
         end
         function class.__newindex(self, key, value)
+            if pick and type(key) == "string" and string.find(key, ":", 1, true) then
+                fail("%s: a range of parts can't be written at once: write them one by one", getmetatable(self).__name)
+            end
             local write = math.type(key) == "integer" and rawget(self, "_names") and put or base.assign
             write(self, key, value)
         end

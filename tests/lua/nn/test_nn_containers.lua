@@ -76,6 +76,8 @@ t.test("a_range_of_parts_is_a_container_that_shares_them", function()
     t.is_true(rawequal(model["3:"][1], model[3]))
     t.is_true(nn.is(nn.ModuleList { nn.ReLU(), nn.Tanh() }["2:"], nn.ModuleList))
     t.error_has(function() return model["a:b"] end, '"a:b" is no range of parts')
+    t.error_has(function() model["1:2"] = nn.ReLU() end, "a range of parts can't be written at once")
+    t.eq(#model, 4)
 end)
 
 t.test("a_parameter_that_is_made_frozen_is_a_parameter", function()
