@@ -544,7 +544,8 @@ static td_status run_node(run *r, entry *e) {
     return status;
 }
 
-/* The gradient to start from: the one given, or 1 for a one-element output. */
+/* The gradient to start from: the one given, or 1 for a one-element output. Of another device only
+ * a number is taken, as by operators. */
 static td_status seed(td_tensor *output, td_tensor *given, td_tensor **out) {
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
     *out = NULL;
@@ -552,8 +553,15 @@ static td_status seed(td_tensor *output, td_tensor *given, td_tensor **out) {
         if (!td_tensor_same_shape(output, given))
             return td_fail(TD_ESHAPE, "gradient of shape %s for an output of shape %s",
                            td_tensor_shape_text(given, a), td_tensor_shape_text(output, b));
-        if (given->dtype != output->dtype)
-            return TD_APPLY(out, to, TD_T(given), TD_DTYPE((td_dtype)output->dtype));
+        td_device device = td_tensor_device(output);
+        bool elsewhere = !td_device_same(td_tensor_device(given), device);
+        if (elsewhere && given->ndim > 0)
+            return td_fail(TD_EDEVICE,
+                           "gradient on %s for an output on %s: move it there, g:to(y.device)",
+                           td_device_name(td_tensor_device(given)), td_device_name(device));
+        if (given->dtype != output->dtype || elsewhere)
+            return TD_APPLY(out, to, TD_T(given), TD_DTYPE((td_dtype)output->dtype),
+                            TD_DEVICE(device));
         *out = td_retain(given);
         return TD_OK;
     }

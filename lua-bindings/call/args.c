@@ -7,6 +7,7 @@
 
 #include "engine/ops/language/schema.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- options ---- */
@@ -74,10 +75,14 @@ static int fail_function_option(lua_State *L, const tide_frame *f, const char *n
         f->name, name, f->name, before, comma, option, f->name, before, comma);
 }
 
-/* Pushes what an option of PyTorch's is in this call: the name of one that it has, or a sentence.
+/* Pushes what an option of PyTorch's is in this call: the name of one that it has, or a sentence,
+ * of this function's option before any function's.
  */
 static bool push_pytorch_option(lua_State *L, const td_op *op, const char *name) {
-    if (!tide_push_pytorch(L, name, TIDE_PYTORCH_OPTION))
+    char own[80];
+    snprintf(own, sizeof own, "%s.%s", op->name, name);
+    if (!tide_push_pytorch(L, own, TIDE_PYTORCH_OPTION) &&
+        !tide_push_pytorch(L, name, TIDE_PYTORCH_OPTION))
         return false;
     const char *found = lua_tostring(L, -1);
     if (strchr(found, ' '))

@@ -190,8 +190,8 @@ static bool is_format(lua_State *L, int index) {
     return false;
 }
 
-/* x:to("cuda"), x:to("channels_last") and x:to(other): a device, a memory format or a tensor may
- * stand where the dtype does. */
+/* x:to("cuda"), x:to("cuda", dtype), x:to("channels_last") and x:to(other): a device, a memory
+ * format or a tensor may stand where the dtype does. */
 static int call_to(lua_State *L) {
     for (int k = lua_gettop(L); k > 1; k--)
         if (lua_type(L, k) == LUA_TSTRING && tide_to_dtype(L, k) == TD_DTYPE_NONE &&
@@ -204,8 +204,13 @@ static int call_to(lua_State *L) {
         lua_pushstring(L, td_device_name(td_device_real(td_tensor_device(other))));
         lua_insert(L, 3);
     } else if (lua_type(L, 2) == LUA_TSTRING && tide_to_dtype(L, 2) == TD_DTYPE_NONE) {
-        lua_pushnil(L);
+        if (lua_gettop(L) > 2 && tide_to_dtype(L, 3) != TD_DTYPE_NONE)
+            lua_pushvalue(L, 3);
+        else
+            lua_pushnil(L);
         lua_insert(L, 2);
+        if (!lua_isnil(L, 2))
+            lua_remove(L, 4);
     }
     return tide_call_operator(L);
 }

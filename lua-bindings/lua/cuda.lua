@@ -47,19 +47,25 @@ cuda.synchronize = declare("synchronize(device? device=nil)",
 
 -- ---- memory ----
 
+-- Does "cuda" stand for no device? Then none of its memory is used: scripts that ask run without one.
+local function is_absent(device) return device == nil and raw.count() == 0 end
+
 cuda.memory_stats = declare("memory_stats(device? device=nil) -> table",
     "Bytes allocated, peak and cached; allocations, and how many of them the cache could not serve.",
     function(device) return tide.memory_stats(device_of(device)) end)
 
-cuda.memory_allocated = declare("memory_allocated(device? device=nil) -> int", "Bytes in use by tensors.",
-    function(device) return tide.memory_allocated(device_of(device)) end)
+cuda.memory_allocated = declare("memory_allocated(device? device=nil) -> int", "Bytes in use by tensors; 0 without a device.",
+    function(device) return is_absent(device) and 0 or tide.memory_allocated(device_of(device)) end)
 
 cuda.max_memory_allocated = declare("max_memory_allocated(device? device=nil) -> int",
-    "The most bytes that were in use by tensors, since the start or reset_peak_memory_stats().",
-    function(device) return tide.memory_stats(device_of(device)).peak end)
+    "The most bytes that were in use by tensors, since the start or reset_peak_memory_stats(); 0 without a device.",
+    function(device) return is_absent(device) and 0 or tide.memory_stats(device_of(device)).peak end)
 
 cuda.memory_reserved = declare("memory_reserved(device? device=nil) -> int",
-    "Bytes in use by tensors, or kept for those to come.", function(device)
+    "Bytes in use by tensors, or kept for those to come; 0 without a device.", function(device)
+        if is_absent(device) then
+            return 0
+        end
         local stats = tide.memory_stats(device_of(device))
         return stats.allocated + stats.cached
     end)
@@ -67,8 +73,12 @@ cuda.memory_reserved = declare("memory_reserved(device? device=nil) -> int",
 cuda.reset_peak_memory_stats = declare("reset_peak_memory_stats(device? device=nil)",
     "Let the peak start from what is in use now.", function(device) tide.reset_peak_memory_stats(device_of(device)) end)
 
-cuda.empty_cache = declare("empty_cache(device? device=nil)", "Give cached memory back to the driver.",
-    function(device) tide.empty_cache(device_of(device)) end)
+cuda.empty_cache = declare("empty_cache(device? device=nil)", "Give cached memory back to the driver; nothing is done without a device.",
+    function(device)
+        if not is_absent(device) then
+            tide.empty_cache(device_of(device))
+        end
+    end)
 
 cuda.mem_get_info = declare("mem_get_info(device? device=nil) -> int, int",
     "Bytes that are free on the device, and all that it has.", function(device) return raw.memory(device_of(device)) end)

@@ -16,6 +16,8 @@ end
 local function check_callable(name, value)
     if not is_callable(value) then
         fail("%s: argument 1 (fn): expected a function or a module, got %s", name, tide._describe(value))
+    elseif tide.nn.is_module(value) then
+        value:parameters() -- refuses a lazy layer that waits for its first call
     end
     return value
 end

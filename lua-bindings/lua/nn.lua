@@ -2,6 +2,7 @@
 -- do besides (state, hooks, printing), containers, layers, losses and functions are in nn/NAME.lua.
 local tide = ...
 local fail, declare = tide._fail, tide._function
+local lazy = tide._require "nn.lazy"
 local nn = {}
 
 -- ---- classes ----
@@ -30,18 +31,28 @@ local function is_module(value)
 end
 nn.is_module = declare("is_module(any value=nil) -> bool", "Is the value a module?", is_module)
 
-nn.is = declare("is(any value, any class) -> bool", "Is the value a module of a class, or of one made from it: "
-    .. "nn.is(layer, nn.Linear), as isinstance? type(layer) is \"table\", layer.__name the class's name.", function(value, class)
-    if type(class) ~= "table" or not rawget(class, "is_module_class") then
-        fail("is: argument 2 (class): expected a class such as nn.Linear, got %s", tide._describe(class))
-    end
-    local own = is_module(value) and getmetatable(value)
+local function made_from(own, class)
     while own and own ~= class do
         own = own ~= Module and getmetatable(own).__index
         own = type(own) == "table" and own
     end
     return own == class
-end)
+end
+
+nn.is = declare("is(any value, any class) -> bool", "Is the value a module of a class, or of one made from it, or with a list of one of several: "
+    .. "nn.is(layer, nn.Linear), nn.is(layer, {nn.Conv1d, nn.Conv2d}), as isinstance? type(layer) is \"table\", layer.__name the class's name.",
+    function(value, class)
+        local classes = type(class) == "table" and not rawget(class, "is_module_class") and #class > 0 and class or { class }
+        local own, found = is_module(value) and getmetatable(value), false
+        for k = 1, math.max(#classes, 1) do
+            local one = classes[k]
+            if type(one) ~= "table" or not rawget(one, "is_module_class") then
+                fail("is: argument 2 (class): expected a class such as nn.Linear, or a list of them, got %s", tide._describe(one))
+            end
+            found = found or made_from(own, one)
+        end
+        return found
+    end)
 
 -- What is a part of some module, frozen parameters among it; and the modules whose parts are known, as those of copies
 -- are once they were looked at.
@@ -54,10 +65,13 @@ local function new(class, ...)
     return self
 end
 
+-- Parameters that were made frozen.
+local frozen = setmetatable({}, { __mode = "k" })
+
 -- What a value assigned to a field is; nil: a plain field.
 local function kind_of(value)
     return is_module(value) and "module"
-        or tide.is_tensor(value) and value.requires_grad and value.is_leaf and "parameter" or nil
+        or tide.is_tensor(value) and (value.requires_grad and value.is_leaf or frozen[value]) and "parameter" or nil
 end
 
 local function assign(self, name, value)
@@ -105,8 +119,12 @@ local function make_class(name, parent)
     class.__index = class
     class.__call = call
     class.__tostring = Module.__tostring
-    return setmetatable(class, { __index = parent, __call = new, __name = "class", __newindex = define,
+    setmetatable(class, { __index = parent, __call = new, __name = "class", __newindex = define,
         __tostring = function() return "class " .. name end })
+    if parent.count_parts then
+        parent.count_parts(class)
+    end
+    return class
 end
 
 nn._new, nn._define = new, define -- what classes of a script take along to another state goes by a name
@@ -127,7 +145,7 @@ setmetatable(Module, { __call = new, __name = "class", __tostring = function() r
     if math.type(key) and key < 1 then
         fail("a module has no part %s: parts count from 1, model[1] is the first and model[#model] the last", tide._number(key))
     elseif type(key) == "table" then
-        fail("a module has no parts by a range: nn.Sequential(table.unpack(model:children(), first, last)) has those from one to another")
+        fail("a module has no parts by a table: of a Sequential and a ModuleList, model[\"2:4\"] has those from one to another")
     end
 end })
 Module.__newindex, Module.__call = assign, call
@@ -148,8 +166,12 @@ function Module:forward()
         getmetatable(self).__name)
 end
 
-nn.Parameter = declare("Parameter(Tensor x) -> Tensor", "A leaf of x's values that requires grad.",
-    function(x) return x:detach():requires_grad_(true) end)
+nn.Parameter = declare("Parameter(Tensor x, bool requires_grad=true) -> Tensor", "A leaf of x's values that requires grad, or (false) is frozen: "
+    .. "a field that it is assigned to is a parameter of the module.", function(x, requires_grad)
+        local p = requires_grad and x:detach():requires_grad_(true) or x:detach()
+        frozen[p] = not requires_grad or nil
+        return p
+    end)
 
 -- ---- parts ----
 
@@ -291,7 +313,10 @@ end
 local function named(self, kind, prefix, recurse)
     local list, visit = {}, recurse == false and walk_own or walk
     prefix = (prefix or "") ~= "" and prefix .. "." or ""
-    visit(self, kind, prefix, {}, function(name, value) list[#list + 1] = { name, value } end)
+    visit(self, kind, prefix, {}, function(name, value, owner)
+        lazy.check_made(owner)
+        list[#list + 1] = { name, value }
+    end)
     return list
 end
 
@@ -479,7 +504,7 @@ method("requires_grad_", ", bool requires_grad=true) -> Module", "Freeze all par
 
 -- What the other files of modules know of a module's insides.
 local base = { method = method, walk = walk, named = named, each = each, children = children, modules = modules,
-    check_tree = check_tree, refresh = refresh, forget = forget, accept = function(x) accepted[x] = true end }
+    check_tree = check_tree, refresh = refresh, forget = forget, assign = assign, kind_of = kind_of, accept = function(x) accepted[x] = true end }
 tide._require("nn.state")(nn, base)
 tide._require("nn.print")(nn, base)
 run_hooked = tide._require("nn.hooks")(nn, base)
@@ -508,6 +533,7 @@ tide._require("nn.functional")(nn)
 tide._require("nn.losses")(nn)
 tide._require("nn.activations")(nn)
 tide._require("nn.norms")(nn)
+lazy.open(nn)
 tide._require("nn.tables")(nn)
 tide._require("nn.adaptive")(nn)
 tide._require("nn.attention")(nn)

@@ -577,11 +577,13 @@ tide._require("optim.steps")(class)
 tide._require("optim.lbfgs")(class)
 tide._require("optim.sparse").define(class, read_rate)
 tide._require("optim.matrix")(class, read_rate)
+tide._require("optim.own")(optim, { Optimizer = Optimizer, new = new, assign = assign, read_rate = read_rate,
+    check_parameter = check_parameter, kept = kept })
 optim.lr_scheduler = tide._require "optim.schedulers"
 optim.swa_utils = tide._require "optim.swa"
 optim.swa_utils.SWALR = optim.lr_scheduler.SWALR
 
 tide._document(optim, "optim", "tide.optim", "Optimizers: SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Rprop, Adagrad, "
-    .. "Adadelta, ASGD, Adafactor, Muon, LBFGS; lr_scheduler has what changes their learning rates, swa_utils averages of models.")
+    .. "Adadelta, ASGD, Adafactor, Muon, LBFGS; class makes your own; lr_scheduler has what changes their learning rates, swa_utils averages of models.")
 
 return optim

@@ -64,9 +64,13 @@ function Part:unpack(place)
     return x
 end
 
-utils.checkpoint = tide._function("checkpoint(function fn, ..., *, bool preserve_rng_state=true) -> any",
-    "fn(...), whose backward works out again what it needs instead of keeping it: less memory for more time.",
-    function(fn, preserve_rng_state, ...)
+utils.checkpoint = tide._function("checkpoint(function fn, ..., *, bool preserve_rng_state=true, bool use_reentrant=false) -> any",
+    "fn(...), whose backward works out again what it needs instead of keeping it: less memory for more time. There is one kind, PyTorch's "
+    .. "use_reentrant=False.",
+    function(fn, preserve_rng_state, use_reentrant, ...)
+        if use_reentrant then
+            fail("checkpoint: option use_reentrant: there is one kind, the one without: false, or nothing")
+        end
         if not tide.is_grad_enabled() or tide.is_inference_mode_enabled() then
             return fn(...)
         end
@@ -74,6 +78,30 @@ utils.checkpoint = tide._function("checkpoint(function fn, ..., *, bool preserve
             state = preserve_rng_state and tide.get_rng_state() or nil }, Part)
         return tide.autograd.graph.saved_tensors_hooks(function() return part:pack() end,
             function(place) return part:unpack(place) end, fn, ...)
+    end)
+
+utils.checkpoint_sequential = tide._function("checkpoint_sequential(any functions, int(1..) segments, any input, *, "
+    .. "bool preserve_rng_state=true, bool use_reentrant=false) -> any",
+    "A Sequential, or a list of functions, run on the input in so many segments, each but the last by checkpoint.",
+    function(functions, segments, x, preserve_rng_state, use_reentrant)
+        local parts = tide.nn.is_module(functions) and functions:children() or functions
+        if type(parts) ~= "table" or segments > #parts then
+            fail("checkpoint_sequential: a Sequential or a list of at least %d functions expected, got %s", segments,
+                type(parts) == "table" and #parts .. " of them" or tide._describe(functions))
+        end
+        local size = #parts // segments
+        local function run(first, last)
+            return function(y)
+                for k = first, last do
+                    y = parts[k](y)
+                end
+                return y
+            end
+        end
+        for k = 1, segments - 1 do
+            x = utils.checkpoint(run((k - 1) * size + 1, k * size), x, { preserve_rng_state = preserve_rng_state, use_reentrant = use_reentrant })
+        end
+        return run((segments - 1) * size + 1, #parts)(x)
     end)
 
 utils.make_grid = tide._function("make_grid(any images, *, int(1..) nrow=8, int(0..) padding=2, bool normalize=false, "
@@ -106,6 +134,6 @@ utils.make_grid = tide._function("make_grid(any images, *, int(1..) nrow=8, int(
 utils.tensorboard = tide._require "files.tensorboard"
 utils.benchmark = tide.benchmark
 
-tide._document(utils, "utils", "tide.utils", "checkpoint, make_grid; tensorboard.SummaryWriter; benchmark.")
+tide._document(utils, "utils", "tide.utils", "checkpoint, checkpoint_sequential, make_grid; tensorboard.SummaryWriter; benchmark.")
 
 return utils

@@ -44,6 +44,16 @@ local function check(make, last, fall)
     return program
 end
 
+t.test("questions_about_a_device_s_memory_have_answers_without_one", function()
+    if tide.cuda.is_available() then
+        return t.skip("questions_about_a_device_s_memory", "a CUDA device is there")
+    end
+    tide.cuda.empty_cache()
+    t.eq({ tide.cuda.memory_allocated(), tide.cuda.max_memory_allocated(), tide.cuda.memory_reserved() }, { 0, 0, 0 })
+    t.error_has(function() tide.cuda.memory_allocated("cuda:1") end, "is not there")
+    t.error_has(function() tide.cuda.synchronize() end, "is not there")
+end)
+
 t.test("a_regression_on_a_csv", function()
     with_file(function(path)
         local file = assert(io.open(path, "w"))

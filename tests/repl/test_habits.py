@@ -20,7 +20,7 @@ HINTS = {
         ("for i in range(3): print(i)", "for i = 1, 3 do"), ("for k in range(2, n): f(k)", "for k = 2, n - 1 do"),
         ("for k in range(0, 10, 2): f(k)", "for k = 0, 9, 2 do"), ("for i in range(len(x)):", "for i = 1, len(x) do"),
         ("while True: step()", "loops: while"), ("if x > 2: print(x)", "conditions: if"), ("for b in {1, 2} do end", "ipairs(list)"),
-        ("for i in tide.data.SequentialSampler({ 1 }) do end", "for value in object:iter() do"),
+        ("for i in tide.data.zip({iter = function() end}) do end", "for value in object:iter() do"),
         ("for x in tide.data.TensorDataset(tide.ones(2)) do end", "with dataset:get(i)"),
         ("for row in tide.ones(2, 2) do end", "for i, row in ipairs(x) do"), ("y = [i for i in range(3)]", "lists are made by loops"),
         ("for a, b in pairs(string.gmatch('a', '.')) do end", "for name, value in f do")],

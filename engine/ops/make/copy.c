@@ -177,8 +177,9 @@ TD_OPERATOR(contiguous) = {
 TD_OPERATOR(to) = {
     .schema = "(Tensor x, dtype? dtype=nil, device? device=nil, *, bool copy=false, "
               "str memory_format=\"preserve\", bool non_blocking=false) -> Tensor",
-    .doc = "x in another dtype, memory format or on another device (dtype or device may come "
-           "first), or as another tensor is; x itself where it is so already. non_blocking: from "
+    .doc = "x in another dtype, memory format or on another device (dtype and device in "
+           "either order), or as another tensor is; x itself where it is so already. non_blocking: "
+           "from "
            "pinned memory to a device the copy goes on beside all other work, which waits for it "
            "where it needs it; x must not be written meanwhile.",
     .shapes = "x (...) -> (...)",

@@ -314,13 +314,15 @@ function datasets.open(data)
         return parts
     end
 
-    data.random_split = declare("random_split(any dataset, number[] lengths, *, int? seed=nil) -> list",
+    data.random_split = declare("random_split(any dataset, number[] lengths, generator? generator=nil, *, int? seed=nil) -> list",
         "Subsets of a dataset at random: train, test = table.unpack(random_split(dataset, {0.8, 0.2}, {seed = 1})); lengths are integers "
-            .. "or fractions.", function(dataset, lengths, seed)
+            .. "or fractions. The order is drawn from a generator, from one of the seed, or from the default one.",
+            function(dataset, lengths, generator, seed)
             protocol.check("random_split", dataset)
+            protocol.one_source("random_split", generator, seed)
             local n, subsets, first = length("random_split", dataset), {}, 1
             local parts = parts_of(n, lengths)
-            local order = tide.randperm(n, { generator = seed and tide.Generator(seed) })
+            local order = tide.randperm(n, { generator = generator or seed and tide.Generator(seed) })
             for k, size in ipairs(parts) do
                 subsets[k] = setmetatable({ dataset = dataset, indices = order:narrow(1, first, size) }, Subset)
                 first = first + size

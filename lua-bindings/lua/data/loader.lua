@@ -32,7 +32,7 @@ end
 local Loader = setmetatable({ __name = "DataLoader" }, {
     __index = function(_, key)
         if math.type(key) == "integer" then
-            fail("DataLoader: batches come one behind the other, without numbers: for x, y in loader do")
+            fail("DataLoader: batches come one behind the other, without numbers: for x, y in loader do, or for i, x, y in loader:enumerate() do")
         end
     end,
 })
@@ -92,6 +92,18 @@ Loader.iter = declare("iter(DataLoader self) -> function", "An epoch of its own,
     function(self)
         local epoch = begin(self)
         return function() return epoch:next() end, nil, nil, epoch
+    end)
+
+Loader.enumerate = declare("enumerate(DataLoader self, int start=1) -> function", "An epoch whose batches are numbered from `start` on: "
+    .. "for i, x, y in loader:enumerate() do.", function(self, start)
+        local epoch, at = begin(self), start - 1
+        local function numbered(...)
+            if (...) ~= nil then
+                at = at + 1
+                return at, ...
+            end
+        end
+        return function() return numbered(epoch:next()) end, nil, nil, epoch
     end)
 
 local function length(self)
@@ -194,9 +206,9 @@ local function check_batch_size(size)
     return size
 end
 
--- The seed of a loader that is given none: a draw, so that manual_seed decides it too.
-local function draw_seed()
-    return tide.randint(0, 1 << 53, { 1 }):item()
+-- The seed of a loader that is given none: a draw, so that manual_seed, or the state of its generator, decides it too.
+local function draw_seed(generator)
+    return tide.randint(0, 1 << 53, { 1 }, { generator = generator }):item()
 end
 
 -- {dataset, batch_size = 4}: is a table one call's arguments?
@@ -237,15 +249,15 @@ end
 function loader.open(data)
     local schema = "DataLoader(any dataset, any batch_size=1, bool shuffle=false, any sampler=nil, any batch_sampler=nil, "
         .. "int(0..256) num_workers=0, function? collate=nil, bool pin_memory=false, bool drop_last=false, *, int(1..)? prefetch=nil, float timeout=0, "
-        .. 'function? worker_init=nil, bool? persistent=nil, int? seed=nil, bool in_order=true, device? device=nil, '
+        .. 'function? worker_init=nil, bool? persistent=nil, int? seed=nil, generator? generator=nil, bool in_order=true, device? device=nil, '
         .. '"raise"|"skip" on_error="raise") -> DataLoader'
     local doc = "Batches of a dataset: for x, y in loader do ... end is an epoch, #loader how many batches it has; batch_size = false gives samples as "
         .. "they are. num_workers threads, which hold the dataset as it is at the first loop, make batches ahead, prefetch (2) each; their number "
-        .. "changes no batch. persistent = false ends them with each epoch. on_error = \"skip\" leaves samples out that raise and lists them in "
+        .. "changes no batch. The order and the draws follow from the seed, which is drawn from the generator where none is given. persistent = false ends them with each epoch. on_error = \"skip\" leaves samples out that raise and lists them in "
         .. "loader.skipped. With a CUDA device batches lie in pinned memory and are copied beside its work; loader:explain() says where the time goes."
 
     local function new(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate, pin_memory, drop_last, prefetch, timeout,
-        worker_init, persistent, seed, in_order, device, on_error)
+        worker_init, persistent, seed, generator, in_order, device, on_error)
         if is_call(dataset) then
             local options = {}
             for key, value in next, dataset do
@@ -256,6 +268,7 @@ function loader.open(data)
             return data.DataLoader(dataset[1], options)
         end
         protocol.check("DataLoader", dataset)
+        protocol.one_source("DataLoader", generator, seed)
         local self = setmetatable({ dataset = dataset, batch_size = check_batch_size(batch_size), shuffle = shuffle, sampler = sampler,
             batch_sampler = batch_sampler, num_workers = num_workers, collate = collate, pin_memory = pin_memory, drop_last = drop_last,
             prefetch = prefetch, timeout = timeout, worker_init = worker_init, persistent = persistent, in_order = in_order, device = device,
@@ -264,7 +277,7 @@ function loader.open(data)
         if timeout < 0 then
             fail("DataLoader: timeout: expected seconds from 0, got %s", tide._number(timeout, 6))
         end
-        self.prefetch, self.seed = prefetch or 2, seed or draw_seed()
+        self.prefetch, self.seed = prefetch or 2, seed or draw_seed(generator)
         prepare(self, data)
         return self
     end

@@ -154,6 +154,13 @@ function protocol.mix(a, b)
     return scatter(scatter(a) ~ b)
 end
 
+--- one_source(name, generator, seed): fails where both are given.
+function protocol.one_source(name, generator, seed)
+    if generator and seed then
+        fail("%s: generator and seed both say where the draws come from: give one of them", name)
+    end
+end
+
 --- aside(fn, ...): fn(...), after which the default generator is where it was before, also behind an error.
 function protocol.aside(fn, ...)
     local before = tide.get_rng_state()

@@ -14,9 +14,11 @@ local function count(name, source)
     return protocol.length(name, source)
 end
 
--- The generator of a pass: with a seed that of (seed, epoch), and the next pass is of the next epoch.
+-- The generator of a pass: the one given; with a seed that of (seed, epoch), and the next pass is of the next epoch.
 local function generator(self)
-    if self.seed then
+    if self.generator then
+        return self.generator
+    elseif self.seed then
         local own = tide.Generator(protocol.mix(self.seed, self.epoch))
         self.epoch = self.epoch + 1
         return own
@@ -25,10 +27,23 @@ end
 
 local function randperm(n, self) return tide.randperm(n, { generator = generator(self) }) end
 
+-- `for index in sampler do`, as the loops of each sampler run: {step, the index before}.
+local loops = setmetatable({}, { __mode = "k" })
+
+local function loop(self, _, before)
+    local now = before == nil and { step = self:iter() } or loops[self]
+    if before ~= nil and not (now and rawequal(now.before, before)) then
+        fail("%s: another loop over this sampler has begun since: for index in sampler:iter() do gives each a pass of its own",
+            getmetatable(self).__name)
+    end
+    loops[self], now.before = now, now.step()
+    return now.before
+end
+
 function samplers.open(data)
     local function define(schema, doc, methods, fn)
         local name = string.match(schema, "^%w+")
-        local class = { __name = name, __len = methods.len }
+        local class = { __name = name, __len = methods.len, __call = loop }
         class.__index = class
         tide._class(name, class)
         data._classes[name] = class
@@ -61,8 +76,9 @@ function samplers.open(data)
 
     samplers.Sequential = data._classes.SequentialSampler
 
-    define("RandomSampler(any source, bool replacement=false, int? num_samples=nil, *, int? seed=nil)",
-        "The indices of a dataset, or of a number, in a random order, or num_samples of them drawn; without a seed by the default generator.", {
+    define("RandomSampler(any source, bool replacement=false, int? num_samples=nil, generator? generator=nil, *, int? seed=nil)",
+        "The indices of a dataset, or of a number, in a random order, or num_samples of them drawn, by a generator, one of a seed, or the default one: "
+            .. "for k in sampler do is a pass.", {
             seeded = true,
             len = function(self) return self.num_samples or count("RandomSampler", self.source) end,
             order = function(self)
@@ -79,32 +95,35 @@ function samplers.open(data)
                 end
                 return tide.cat(passes)
             end,
-        }, function(source, replacement, wanted, seed)
+        }, function(source, replacement, wanted, own, seed)
             local n = count("RandomSampler", source)
+            protocol.one_source("RandomSampler", own, seed)
             if n == 0 then
                 fail("RandomSampler: there are no samples to draw from")
             elseif wanted and wanted < 1 then
                 fail("RandomSampler: num_samples: expected a positive integer, got %d", wanted)
             end
-            return { source = source, replacement = replacement, num_samples = wanted, seed = seed, epoch = 1 }
+            return { source = source, replacement = replacement, num_samples = wanted, generator = own, seed = seed, epoch = 1 }
         end)
 
-    define("SubsetRandomSampler(any indices, *, int? seed=nil)", "These indices in a random order.", {
+    define("SubsetRandomSampler(any indices, generator? generator=nil, *, int? seed=nil)", "These indices in a random order.", {
         seeded = true,
         len = function(self) return #self.indices end,
         order = function(self) return self.indices[randperm(#self.indices, self)] end,
-    }, function(indices, seed)
-        return { indices = protocol.indices("SubsetRandomSampler", indices), seed = seed, epoch = 1 }
+    }, function(indices, own, seed)
+        protocol.one_source("SubsetRandomSampler", own, seed)
+        return { indices = protocol.indices("SubsetRandomSampler", indices), generator = own, seed = seed, epoch = 1 }
     end)
 
-    define("WeightedRandomSampler(any weights, int(1..) num_samples, bool replacement=true, *, int? seed=nil)",
+    define("WeightedRandomSampler(any weights, int(1..) num_samples, bool replacement=true, generator? generator=nil, *, int? seed=nil)",
         "num_samples indices, drawn with probabilities that are as the weights, which need not add up to 1.", {
             seeded = true,
             len = function(self) return self.num_samples end,
             order = function(self)
                 return tide.multinomial(self.weights, self.num_samples, self.replacement, { generator = generator(self) })
             end,
-        }, function(weights, wanted, replacement, seed)
+        }, function(weights, wanted, replacement, own, seed)
+            protocol.one_source("WeightedRandomSampler", own, seed)
             if not tide.is_tensor(weights) and type(weights) ~= "table" then
                 fail("WeightedRandomSampler: weights: expected a list or tensor of numbers, got %s", tide._describe(weights))
             end
@@ -116,7 +135,7 @@ function samplers.open(data)
             elseif not replacement and wanted > x:gt(0):sum():item() then
                 fail("WeightedRandomSampler: %d draws without replacement from %d weights above 0", wanted, x:gt(0):sum():item())
             end
-            return { weights = x, num_samples = wanted, replacement = replacement, seed = seed, epoch = 1 }
+            return { weights = x, num_samples = wanted, replacement = replacement, generator = own, seed = seed, epoch = 1 }
         end)
 
     define("BatchSampler(any sampler, int(1..) batch_size, bool drop_last=false)",

@@ -259,6 +259,51 @@ local function color_jitter(x, ...)
     return x
 end
 
+-- What saturation without colours leaves, in one channel or in three.
+local function grayscale(x, channels)
+    if channels ~= 1 and channels ~= 3 then
+        fail("grayscale: num_output_channels: 1 or 3 expected, got %d", channels)
+    end
+    local grey = adjust(x, "saturation", 0):narrow(x.ndim - 2, 1, 1)
+    local sizes = { table.unpack(grey.shape) }
+    sizes[x.ndim - 2] = channels
+    return channels == 1 and grey or grey:expand(sizes):contiguous()
+end
+
+-- ---- parts that are erased ----
+
+local function write_part(part, value)
+    if value == "random" then
+        part:copy_(tide.randn({ table.unpack(part.shape) }, { dtype = part.dtype, device = part.device }))
+    elseif type(value) == "table" and #value == part.shape[part.ndim - 2] then
+        part:copy_(tide.tensor(value, { dtype = part.dtype, device = part.device }):view(#value, 1, 1))
+    elseif type(value) == "number" then
+        part:fill_(value)
+    else
+        fail('random_erasing: option value: a number, one for each channel or "random" expected, got %s', describe(value))
+    end
+end
+
+local function random_erasing(x, p, scale, ratio, value)
+    local height, width = side_of(check_image("random_erasing", x))
+    scale = check_range("random_erasing", "scale", scale or { 0.02, 0.33 }, 0)
+    ratio = check_range("random_erasing", "ratio", ratio or { 0.3, 3.3 }, 0)
+    if not chance("random_erasing", p) then
+        return x
+    end
+    for _ = 1, 10 do
+        local area = height * width * uniform(scale[1], scale[2])
+        local aspect = math.exp(uniform(math.log(ratio[1]), math.log(ratio[2])))
+        local h, w = math.floor((area * aspect) ^ 0.5 + 0.5), math.floor((area / aspect) ^ 0.5 + 0.5)
+        if h >= 1 and h < height and w >= 1 and w < width then
+            local y, top = x:clone(), upto(height - h)
+            write_part(crop(y, top, upto(width - w), h, w), value)
+            return y
+        end
+    end
+    return x
+end
+
 -- ---- numbers ----
 
 local function convert_image_dtype(x, dtype)
@@ -300,16 +345,43 @@ end
 
 -- ---- batches ----
 
-local function mixup(x, labels, num_classes, alpha)
-    if not tide.is_tensor(x) or not tide.is_tensor(labels) or labels.ndim ~= 1 or x.ndim < 2 or #x ~= #labels then
-        fail("mixup: a batch of images and as many class numbers expected")
+-- The share of each image that stays, drawn from Beta(alpha, alpha).
+local function draw_share(fname, x, labels, least, alpha)
+    if not tide.is_tensor(x) or not tide.is_tensor(labels) or labels.ndim ~= 1 or x.ndim < least or #x ~= #labels then
+        fail("%s: a batch of images and as many class numbers expected", fname)
     elseif not (alpha > 0) then
-        fail("mixup: option alpha: a number above 0 expected, got %s", tide._number(alpha))
+        fail("%s: option alpha: a number above 0 expected, got %s", fname, tide._number(alpha))
     end
-    local lambda = tide.distributions.Beta(alpha, alpha):sample():item()
+    return tide.distributions.Beta(alpha, alpha):sample():item()
+end
+
+-- Labels as probabilities: a share of each and the rest of that of the image before.
+local function mixed_labels(labels, num_classes, share)
     local y = tide.one_hot(labels, num_classes):to(tide.float32)
+    return y * share + y:roll(1, 1) * (1 - share)
+end
+
+local function mixup(x, labels, num_classes, alpha)
+    local share = draw_share("mixup", x, labels, 2, alpha)
     x = x.dtype == tide.uint8 and x:to(tide.float32) / 255 or x
-    return x * lambda + x:roll(1, 1) * (1 - lambda), y * lambda + y:roll(1, 1) * (1 - lambda)
+    return x * share + x:roll(1, 1) * (1 - share), mixed_labels(labels, num_classes, share)
+end
+
+local function cutmix(x, labels, num_classes, alpha)
+    local share = draw_share("cutmix", x, labels, 3, alpha)
+    local height, width = side_of(x)
+    local function span(side) -- the first pixel of a box around a random place, and how many
+        local half, middle = math.floor(side * 0.5 * (1 - share) ^ 0.5), upto(side - 1)
+        local first = math.max(middle - half, 0)
+        return first, math.min(middle + half, side) - first
+    end
+    local top, h = span(height)
+    local left, w = span(width)
+    local y = x:clone()
+    if h > 0 and w > 0 then
+        crop(y, top, left, h, w):copy_(crop(x:roll(1, 1), top, left, h, w))
+    end
+    return y, mixed_labels(labels, num_classes, 1 - h * w / (height * width))
 end
 
 -- ---- the functions, and the classes that make functions of an image of them ----
@@ -330,11 +402,27 @@ function functions.compose(x, list)
     return x
 end
 
+local function check_list(fname, list)
+    for k, one in ipairs(list) do
+        if type(one) ~= "function" and getmetatable(one) ~= Transform then
+            fail("%s: entry %d: a transform or a function expected, got %s", fname, k, describe(one))
+        end
+    end
+    return list
+end
+
+local function random_choice(x, list, weights)
+    if #check_list("random_choice", list) == 0 or weights and #weights ~= #list then
+        fail("random_choice: transforms, and with option p a weight for each, expected")
+    end
+    return list[weights and tide.multinomial(tide.tensor(weights, { dtype = tide.float64 }), 1):item() or upto(#list - 1) + 1](x)
+end
+
 -- Values as they were written.
 local function shown(values)
     local parts = {}
     for k, value in ipairs(values) do
-        parts[k] = type(value) == "table" and getmetatable(value) == nil and "{" .. table.concat(value, ", ") .. "}" or tostring(value)
+        parts[k] = type(value) == "table" and getmetatable(value) == nil and "{" .. shown(value) .. "}" or tostring(value)
     end
     return table.concat(parts, ", ")
 end
@@ -407,18 +495,26 @@ function transforms.open(data)
     end
     define("color_jitter", "ColorJitter", "*, any brightness=0, any contrast=0, any saturation=0, any hue=0",
         "Colours changed at random, in random order: b stands for factors from 1 - b to 1 + b, of hue from -b to b; {from, to} for itself.", color_jitter)
+    define("grayscale", "Grayscale", "int num_output_channels=1", "Grey, of one channel or (3) three that are equal.", grayscale)
+    define("random_grayscale", "RandomGrayscale", "float p=0.1", "grayscale with probability p, of as many channels as before.",
+        function(x, p) return chance("random_grayscale", p) and grayscale(x, x.shape[x.ndim - 2]) or x end)
+    define("random_erasing", "RandomErasing", "float p=0.5, number[]? scale=nil, number[]? ratio=nil, any value=0",
+        "With probability p a part of a random area (scale of the whole, {0.02, 0.33}) and ratio of its sides ({0.3, 3.3}) at a random place is "
+        .. 'overwritten: by a number, by one for each channel, or by "random" draws of floats, which come after normalize.', random_erasing)
     define("convert_image_dtype", "ConvertImageDtype", "dtype dtype", "uint8 of 0 to 255 as floats of 0 to 1, or back.", convert_image_dtype)
     define("normalize", "Normalize", "number[] mean, number[] std", "(x - mean) / std by channel, as float32; uint8 counts as 0 to 1, in one pass.", normalize)
     T.mixup = declare("mixup(Tensor images, Tensor labels, int(1..) num_classes, *, number alpha=1) -> Tensor, Tensor",
         "A batch mixed with itself moved by one image, by a share that is drawn from Beta(alpha, alpha), and the labels as probabilities.", mixup)
+    T.cutmix = declare("cutmix(Tensor images, Tensor labels, int(1..) num_classes, *, number alpha=1) -> Tensor, Tensor",
+        "A batch with a box of each image taken from the one before, at one place and of an area by a share that is drawn from Beta(alpha, alpha); "
+        .. "the labels as probabilities, by the areas.", cutmix)
     T.Compose = declare("Compose(list transforms) -> Transform", "Transforms, or any functions of an image, one behind the other.", function(list)
-        for k, one in ipairs(list) do
-            if type(one) ~= "function" and getmetatable(one) ~= Transform then
-                fail("Compose: entry %d: a transform or a function expected, got %s", k, describe(one))
-            end
-        end
-        return setmetatable({ name = "compose", n = 1, list }, Transform)
+        return setmetatable({ name = "compose", n = 1, check_list("Compose", list) }, Transform)
     end)
+    define("random_apply", "RandomApply", "list transforms, float p=0.5", "Transforms, or any functions, one behind the other, or (1 - p) none of them.",
+        function(x, list, p) return chance("random_apply", p) and functions.compose(x, check_list("random_apply", list)) or x end)
+    define("random_choice", "RandomChoice", "list transforms, *, number[]? p=nil", "One of some transforms or functions, as likely as p says, or all alike.",
+        random_choice)
     tide._document(T, "transforms", "tide.data.transforms", "Images of uint8 before a network: Compose{RandomResizedCrop(224), "
         .. "RandomHorizontalFlip(), ColorJitter{brightness = 0.4}, Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225})}.")
 end

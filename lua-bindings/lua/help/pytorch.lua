@@ -26,6 +26,7 @@ local WRITTEN = {
     ["Tensor.push"] = "tide.cat{x, y}", ["Tensor.value"] = "x:item()", ["Tensor.tonumber"] = "x:item()", ["Tensor.totable"] = "x:tolist()", ["Tensor.print"] = "print(x)",
     ["Tensor.concat"] = "tide.cat{x, y}", ["Tensor.concatenate"] = "tide.cat{x, y}", ["Tensor.rank"] = "x.ndim", ["Tensor.plot"] = "tide.plot.line(x)",
     ["Tensor.show"] = "print(x), tide.plot.image(x)", ["Tensor.array"] = "x:tolist()", ["Tensor.values_"] = "x:tolist()", ["Tensor.head"] = 'x["1:5"]',
+    deepcopy = "model:clone(), x:clone()", ["copy.deepcopy"] = "model:clone(), x:clone()",
     confusion_matrix = "tide.plot.confusion(targets, predictions)", make_grid = "tide.plot.image(batch), which lays a batch out, with {nrow = 8} so many in a row",
     save_image = "tide.plot.image(x):save(path)", array = "tide.tensor{...}", concatenate = "tide.cat{x, y}", ndarray = "tide.tensor{...}",
     set_seed = "tide.manual_seed(n)", seed_everything = "tide.manual_seed(n)", random_seed = "tide.manual_seed(n)",
@@ -39,7 +40,6 @@ local WRITTEN = {
 local ELSEWHERE = {
     ["utils.benchmark"] = "tide.benchmark", ["utils.bottleneck"] = "tide --bottleneck FILE",
     ["utils.checkpoint.checkpoint"] = "tide.utils.checkpoint", ["utils.collect_env"] = "tide --info",
-    checkpoint_sequential = "tide.utils.checkpoint, called for each part",
     ["cuda.amp"] = "tide.amp", ["cpu.amp"] = "tide.amp", ["cuda.profiler"] = "tide.profiler", ["cuda.memory"] = "tide.cuda",
     ["cuda.random"] = "tide.manual_seed, tide.get_rng_state and tide.Generator", ["cuda.streams"] = "tide.cuda",
     ["autograd.profiler"] = "tide.profiler", ["profiler.profiler"] = "tide.profiler", ["autograd.grad_mode"] = "tide.no_grad and its kin",
@@ -56,6 +56,12 @@ local ELSEWHERE = {
     ["profiler.supported_activities"] = "tide --info",
     numpy = "tide.save(x, \"x.npy\") for NumPy, x:tolist() for Lua", from_numpy = "tide.load(\"x.npy\")", asarray = "tide.tensor",
     frombuffer = "tide.tensor of a list, tide.load of a file", from_file = "tide.load", to_numpy = "tide.save(x, \"x.npy\")",
+    ToTensor = "not needed: images are tensors of uint8, and Normalize makes floats of them, or ConvertImageDtype(tide.float32)",
+    PILToTensor = "not needed: images are tensors", ToImage = "not needed: images are tensors", ToPILImage = "tide.io.write_png(x, path), tide.plot.image(x)",
+    ToDtype = "tide.data.transforms.ConvertImageDtype(tide.float32)", Lambda = "a function: Compose takes any",
+    ["data.transforms.functional"] = "tide.data.transforms itself: resize(x, 224) beside Resize(224)",
+    ["data.transforms.v2"] = "tide.data.transforms", InterpolationMode = "the option interpolation = \"bilinear\"",
+    MixUp = "tide.data.transforms.mixup(x, y, classes)", CutMix = "tide.data.transforms.cutmix(x, y, classes)",
     set_default_tensor_type = "tide.set_default_dtype", set_default_device = "tide.set_default_device",
     get_default_device = "tide.get_default_device", get_device = "x.device", get_device_module = "tide.cuda",
     device = "its name, \"cpu\" or \"cuda:1\"", dtype = "x.dtype; ?dtype lists them", Tensor = "tide.tensor{...}", Size = "x.shape",
@@ -78,7 +84,7 @@ local ELSEWHERE = {
     convert_parameters = "tide.nn.utils.parameters_to_vector", ["nn.utils.fusion"] = "tide.nn.utils.fuse_conv_bn_eval", fuse_conv_bn_weights = "tide.nn.utils.fuse_conv_bn_eval",
     fuse_linear_bn_weights = "tide.nn.utils.fuse_linear_bn_eval", skip_init = "tide.nn layers, which are made with their first values",
     set_submodule = "an assignment: model.part = module", get_extra_state = "register_buffer, which state_dict keeps", set_extra_state = "register_buffer, which state_dict keeps",
-    ["optim.Optimizer"] = "what tide.optim.SGD and its kin give", ["optim.lr_scheduler.LRScheduler"] = "what tide.optim.lr_scheduler.StepLR and its kin give",
+    ["optim.Optimizer"] = "tide.optim.class(\"Lion\", {lr = 1e-4}), a class of your own, and what tide.optim.SGD and its kin give", ["optim.lr_scheduler.LRScheduler"] = "what tide.optim.lr_scheduler.StepLR and its kin give",
     ["optim.lr_scheduler.LRScheduler.get_lr"] = "scheduler:get_last_lr()", ["optim.lr_scheduler.Optimizer"] = "what tide.optim.SGD and its kin give",
     ["optim.functional"] = "tide.optim",
     ["autograd.Variable"] = "a tensor: tide.tensor(data, {requires_grad = true})", Variable = "a tensor: tide.tensor(data, {requires_grad = true})",
@@ -167,7 +173,7 @@ local ELSEWHERE = {
         "tide.nn.init.eye_", orthogonal = "tide.nn.init.orthogonal_", ["nn.init.sparse"] = "tide.nn.init.sparse_", ["nn.init.uniform"] = "tide.nn.init.uniform_", xavier_normal = "tide.nn.init.xavier_normal_", xavier_uniform = "tide.nn.init.xavier_uniform_",
 }
 
--- PyTorch's name of an option = Tide's, where a function has one of that name, or a sentence.
+-- PyTorch's name of an option, or "function.option", = Tide's, where a function has one of that name, or a sentence.
 local OPTIONS = {
     learning_rate = "lr", group_by = "group_by_shape = true",
     with_modules = "with_stack", size_average = "reduction", reduce = "reduction",
@@ -178,8 +184,13 @@ local OPTIONS = {
     export_params = "not needed: a model has its weights", do_constant_folding = "not needed: what is known is worked out once",
     keep_initializers_as_inputs = "not there: weights are no inputs",
     foreach = "not needed: a step is one kernel over all parameters", fused = "not needed: a step is one kernel over all parameters",
-    capturable = "not needed: tide.cuda.graph records steps as they are", use_reentrant = "not needed: there is one kind, the one without",
+    capturable = "not needed: tide.cuda.graph records steps as they are",
     generator = "seed",
+    only_inputs = "not needed: gradients go to the inputs alone", vectorize = "not needed: the result is the same",
+    ["compile.fullgraph"] = "not there: f:why() says at which lines what had gathered ran before the end", ["compile.dynamic"] =
+        "not needed: each size that comes has its graph, as Lua runs each time", ["compile.mode"] =
+        "not there: it is measured whether calls are faster gathered", ["compile.backend"] = "not there: there is one compiler, the engine's own",
+    with_kwargs = "not needed: a table of options is among the hook's args", always_call = "not there: pcall(model, x) sees that a call failed",
     multiprocessing_context = "not needed: workers are threads with a Lua state each",
 }
 
@@ -209,7 +220,7 @@ local ABSENT = {
     { "sparse tensors are COO: tide.sparse_coo_tensor, x:to_sparse(), x:to_dense()", [[sparse_* *sparse_csr* *sparse_csc* *sparse_bsr* *sparse_bsc* *sparse_compressed* ccol_indices* crow_indices* col_indices* row_indices* sparse.* *sparse_*
         *ampled_addmm]] },
     { "rows of unequal lengths are lists of tensors, or padded: tide.nn.utils.rnn.pad_sequence", [[nested nested.* jagged is_nested to_padded_tensor]] },
-    { "layers are made with their sizes: tide.nn.Linear(3, 4)", [[Lazy* Uninitialized* *Uninitialized* nn.parameter.is_lazy]] },
+    { "layers that wait for their first input are tide.nn.LazyLinear and its kin", [[Uninitialized* *Uninitialized* nn.parameter.is_lazy *LazyModuleMixin]] },
     { "prunings of one tensor are applied one after the other: each takes of what is left", [[nn.utils.prune.PruningContainer]] },
     { "hooks of states are your own functions around state_dict and load_state_dict", [[register_*state_dict*hook]] },
     { "hooks of steps are each optimizer's: opt:register_step_pre_hook(fn), opt:register_step_post_hook(fn)", [[register_*step*hook Optimizer*Hook profile_hook_step]] },

@@ -110,6 +110,13 @@ return function(nn)
         .. "log_prob(input), predict(input).", "input (N?, in_features), target (N?) -> (N?), ()", {
         make = function(self) make(self, nn) end,
         forward = forward,
+        reset_parameters = declare("reset_parameters(Module self)", "Start anew: its Linear layers do.", function(self)
+            for _, layer_of in ipairs(self:modules()) do
+                if nn.is(layer_of, nn.Linear) then
+                    layer_of:reset_parameters()
+                end
+            end
+        end),
     })
     local class = nn[NAME]
     class.log_prob = declare("log_prob(Module self, Tensor input) -> Tensor", "Log probabilities of all classes.",

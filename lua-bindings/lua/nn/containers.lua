@@ -23,15 +23,6 @@ return function(nn, base)
         end
     end
 
-    local function parts_of(self)
-        local list = {}
-        refresh(self)
-        for _, name in ipairs(self._names) do
-            list[#list + 1] = rawget(self, name)
-        end
-        return list
-    end
-
     -- A place in a list of n parts, `more` beyond it; -1 is the last.
     local function place(fname, index, n, more)
         local k = index < 0 and index + n + 1 or index
@@ -39,6 +30,93 @@ return function(nn, base)
             fail("%s: index %d is out of range for %d parts", fname, index, n)
         end
         return k
+    end
+
+    -- The parts that a container has, as {name, part}, in order.
+    local function entries(self)
+        local list = {}
+        refresh(self)
+        for _, name in ipairs(self._names) do
+            if rawget(self, name) ~= nil then
+                list[#list + 1] = { name, rawget(self, name) }
+            end
+        end
+        return list
+    end
+
+    local function parts_of(self)
+        local list = {}
+        for k, entry in ipairs(entries(self)) do
+            list[k] = entry[2]
+        end
+        return list
+    end
+
+    -- ---- parts by place ----
+
+    -- The part at a place that is no name: counted from the end, or of parts that have names.
+    local function part_at(self, k)
+        local list = entries(self)
+        local entry = list[k < 0 and #list + k + 1 or k]
+        if not entry and k < 1 then
+            fail("%s: there is no part %d: parts count from 1, here to %d, and -1 is the last", getmetatable(self).__name, k, #list)
+        end
+        return entry and (k < 0 or type(entry[1]) == "string") and entry[2] or nil
+    end
+
+    -- The parts of a text such as "2:4", ":-2" or "3:": both ends belong to it.
+    local function part_range(self, text)
+        local first, last = string.match(text, "^%s*(%-?%d*)%s*:%s*(%-?%d*)%s*$")
+        if not first then
+            fail('%s: "%s" is no range of parts: expected first:last, such as "2:4", ":-2" or "3:"', getmetatable(self).__name, text)
+        end
+        local list, picked = entries(self), {}
+        local function bound(digits, default)
+            local k = tonumber(digits) or default
+            return k < 0 and #list + k + 1 or k
+        end
+        for k = math.max(1, bound(first, 1)), math.min(#list, bound(last, #list)) do
+            picked[#picked + 1] = list[k]
+        end
+        return picked
+    end
+
+    -- A part in another's place, or behind the last.
+    local function put(self, k, value)
+        local list = entries(self)
+        local entry = not self._kinds[k] and list[k < 0 and #list + k + 1 or k]
+        if entry and (k < 0 or type(entry[1]) == "string") then
+            rawset(self, entry[1], value)
+        elseif self._kinds[k] or k == #list + 1 then
+            base.assign(self, k, value)
+        else
+            fail("%s: there is no part %d to be replaced: parts count from 1, here to %d, and %d would be one more",
+                getmetatable(self).__name, k, #list, #list + 1)
+        end
+    end
+
+    -- A class, and those made from it, whose parts are counted: part[-1], #part, and with `pick`, which makes a container of the
+    -- parts of a range, part["2:4"].
+    local function count_parts(class, pick)
+        function class.__index(self, key)
+            if math.type(key) == "integer" then
+                return part_at(self, key)
+            end
+            local value = class[key]
+            if value == nil and pick and type(key) == "string" and string.find(key, ":", 1, true) then
+                return pick(part_range(self, key))
+            end
+            return value
+        end
+        function class.__newindex(self, key, value)
+            if pick and type(key) == "string" and string.find(key, ":", 1, true) then
+                fail("%s: a range of parts can't be written at once: write them one by one", getmetatable(self).__name)
+            end
+            local write = math.type(key) == "integer" and rawget(self, "_names") and put or base.assign
+            write(self, key, value)
+        end
+        class.__len = function(self) return #entries(self) end
+        rawset(class, "count_parts", function(made) count_parts(made, pick) end)
     end
 
     -- ---- modules in a list ----
@@ -88,13 +166,20 @@ return function(nn, base)
                 replace(self, list)
                 return module
             end)
-        c.__len = function(self) return #children(self) end
+        count_parts(c, function(picked)
+            local made = c()
+            for k, entry in ipairs(picked) do
+                made:add_module(type(entry[1]) == "string" and entry[1] or k, entry[2])
+            end
+            return made
+        end)
         document(name, c, read)
         return c
     end
 
     local Sequential = list_class("Sequential", "Calls its modules one after the other; they count from 1, "
-        .. "or have names in Sequential{{\"stem\", conv}, {\"head\", fc}}.")
+        .. "-1 is the last, or have names in Sequential{{\"stem\", conv}, {\"head\", fc}}. model[\"2:4\"] is one of some of them, both ends "
+        .. "among them.")
 
     function Sequential:forward(x)
         for _, name in ipairs(self._names) do
@@ -106,7 +191,7 @@ return function(nn, base)
         return x
     end
 
-    local ModuleList = list_class("ModuleList", "Modules in a list, for a forward that you write.")
+    local ModuleList = list_class("ModuleList", "Modules in a list, for a forward that you write: list[1], list[-1], list[\"2:4\"].")
 
     -- Equal neighbours are one line: "(1-4): 4 x Linear(...)".
     function ModuleList:describe()
@@ -227,7 +312,7 @@ return function(nn, base)
         if not tide.is_tensor(x) then
             fail("%s: expected a tensor, got %s", name, tide._describe(x))
         end
-        return x.requires_grad and x.is_leaf and x or nn.Parameter(x)
+        return base.kind_of(x) == "parameter" and x or nn.Parameter(x)
     end
 
     local function describe_parameters(self)
@@ -262,7 +347,7 @@ return function(nn, base)
     List.append = declare("append(Module self, Tensor x) -> Module", "Add a parameter behind the others.",
         function(self, x) return add(self, { x }) end)
     List.extend = declare("extend(Module self, Tensor[] parameters) -> Module", "Add parameters behind the others.", add)
-    List.__len = function(self) return #parts_of(self) end
+    count_parts(List)
     List.describe = describe_parameters
     document("ParameterList", List, read)
 end

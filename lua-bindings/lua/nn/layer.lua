@@ -4,6 +4,8 @@ local tide = ...
 local init = tide._require "nn.init"
 local layers = {}
 
+layers.schemas = {} -- of layers, by their names
+
 local factory = "dtype? dtype=nil, device? device=nil"
 
 -- "Name(PARAMETERS)" with the options that say what a layer's parameters are.
@@ -25,6 +27,30 @@ function layers.made_as(self, make, dtype, device)
     end
 end
 
+-- Parameters and running statistics as those of a layer that is made now, of the same fields.
+local reset_parameters = tide._function("reset_parameters(Module self)", "Start anew: parameters get values as a layer that is just made, and "
+    .. "running statistics their first ones.", function(self)
+        if self.keeps_dtypes then
+            tide._fail("reset_parameters: %s has the bytes of another layer's parameters, and no values to start with", getmetatable(self).__name)
+        end
+        local class, first = self.layer_class, self:parameters()[1]
+        local arguments = { dtype = first and first.dtype, device = first and first.device }
+        for _, name in ipairs(tide._doc(class).params) do
+            if name == "bias" then
+                arguments.bias = self.has_bias
+            elseif arguments[name] == nil then
+                arguments[name] = rawget(self, name)
+            end
+        end
+        local made = class(arguments):state_dict()
+        local _ <close> = tide.no_grad()
+        for name, x in pairs(self:state_dict { keep_vars = true }) do
+            if made[name] then
+                x:copy_(made[name])
+            end
+        end
+    end)
+
 -- A class whose arguments, read by the schema "Name(PARAMETERS)", become fields of the same names. `class` has
 -- forward, extra_repr and, where there is more to do, derive(self), which works out other fields, and make(self),
 -- which makes parameters and buffers; layers that have these take the options dtype and device. `shapes` says what a
@@ -33,6 +59,7 @@ function layers.layer(nn, schema, doc, shapes, class)
     schema = class.make and layers.with_factory(schema) or schema
     local name, read = string.match(schema, "^%w+"), tide._function(schema, doc, nil, shapes)
     local c = nn.class(name)
+    layers.schemas[name] = schema
     for key, value in pairs(class) do
         c[key] = value
     end
@@ -51,6 +78,9 @@ function layers.layer(nn, schema, doc, shapes, class)
         if class.make then
             layers.made_as(self, class.make, dtype, device)
         end
+    end
+    if class.make then
+        c.layer_class, c.reset_parameters = c, class.reset_parameters or reset_parameters
     end
     nn[name] = c
     tide._document(c, read)

@@ -10,21 +10,24 @@ local REDUCTIONS = '"mean"|"sum"|"none"'
 local function loss(nn, name, fn, parameters, doc, reductions, like)
     local read = tide._function(string.format('%s(%s%s reduction="mean")', name,
         parameters ~= "" and parameters .. ", " or "", reductions or REDUCTIONS), doc, nil, shapes_of(like or fn))
-    local c = nn.class(name)
+    local c, names = nn.class(name), tide._doc(read).params
     function c:init(...)
         local options = read(...)
-        rawset(self, "options", options)
-        for _, field in ipairs { "weight", "pos_weight" } do
-            if options[field] then
+        for _, field in ipairs(names) do
+            if tide.is_tensor(options[field]) then
                 self:register_buffer(field, options[field])
+            else
+                rawset(self, field, options[field])
             end
         end
     end
+    -- The fields decide at each call, as they may have been written since, or have moved with the module.
     function c:forward(...)
-        self.options.weight = rawget(self, "weight") -- they may have moved with the module
-        self.options.pos_weight = rawget(self, "pos_weight")
-        local arguments = table.pack(...)
-        arguments[arguments.n + 1] = self.options
+        local arguments, options = table.pack(...), {}
+        for _, field in ipairs(names) do
+            options[field] = rawget(self, field)
+        end
+        arguments[arguments.n + 1] = options
         return (type(fn) == "function" and fn or tide[fn])(table.unpack(arguments, 1, arguments.n + 1))
     end
     nn[name] = c

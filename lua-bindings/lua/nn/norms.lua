@@ -145,9 +145,19 @@ local function statistics(self)
     return rawget(self, "running_mean"), rawget(self, "running_var")
 end
 
+local reset_running_stats = tide._function("reset_running_stats(Module self)", "Running means become 0, variances 1, and no batch has been seen.",
+    function(self)
+        if rawget(self, "running_mean") then
+            self.running_mean:zero_()
+            self.running_var:fill_(1)
+            self.num_batches_tracked:zero_()
+        end
+    end)
+
 local function batch_norm(nn, name, least, most, doc, input)
     layer(nn, schema(name, "true", "true"), doc, shapes_over(input), {
         make = make_channels,
+        reset_running_stats = reset_running_stats,
         forward = function(self, x)
             check_dims(name, x, least, most)
             local momentum, mean, var = pace(self), statistics(self)
@@ -161,6 +171,7 @@ end
 local function instance_norm(nn, name, dims, doc, input)
     layer(nn, schema(name, "false", "false"), doc, shapes_over(input), {
         make = make_channels,
+        reset_running_stats = reset_running_stats,
         forward = function(self, x)
             check_dims(name, x, dims - 1, dims)
             local single = x:dim() < dims

@@ -183,6 +183,9 @@ local TWO_STATES = sequence_shapes("{(layers, N?, width)}", "(layers, N?, out), 
 
 local NONLINEARITY = '"tanh"|"relu" nonlinearity="tanh"'
 
+local flatten_parameters = tide._function("flatten_parameters(Module self)",
+    "Changes nothing: the engine packs weights itself. PyTorch's layers are called so on a GPU.", function() end)
+
 --- sequences(room, make, forward, note): RNN, LSTM and GRU of a room; make(layer, operator) gives a layer its weights, forward runs
 --- it, note ends what help says of it.
 function recurrent.sequences(room, make, forward, note)
@@ -191,6 +194,7 @@ function recurrent.sequences(room, make, forward, note)
         layer(room, name .. head .. first .. options .. last .. ")", doc .. note, shapes, {
             make = function(self) make(self, operator_of(string.lower(name), self.nonlinearity)) end,
             forward = forward,
+            flatten_parameters = flatten_parameters,
             extra_repr = describe,
         })
     end

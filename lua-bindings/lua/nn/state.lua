@@ -1,7 +1,7 @@
 -- nn/state.lua: a module's tensors taken elsewhere: into another dtype or place, into a copy of the module, into
 -- a table of names and back.
 local tide = ...
-local fail = tide._fail
+local fail, check_made = tide._fail, tide._require("nn.lazy").check_made
 
 -- ---- dtypes and places ----
 
@@ -146,6 +146,7 @@ local function state_of(walk, self, prefix, keep_vars)
     local dict = {}
     for _, kind in ipairs { "parameter", "buffer" } do
         walk(self, kind, prefix, nil, function(name, x, owner, field)
+            check_made(owner)
             local passing = rawget(owner, "_passing")
             if not (passing and passing[field]) then
                 dict[name] = keep_vars and x or x:detach()

@@ -64,6 +64,34 @@ local function tables(nn)
     })
 end
 
+-- A layer around a table that is given, which it shares.
+local function around(class, x, freeze, options)
+    if x:dim() ~= 2 then
+        fail("from_pretrained: expected a table (num_embeddings, embedding_dim), got shape %s", tostring(x.shape))
+    end
+    options.device = "meta"
+    local module = class(x:size(1), x:size(2), options)
+    module:register_parameter("weight", x:detach():requires_grad_(not freeze))
+    return module
+end
+
+local function pretrained(nn)
+    local doc = "A layer around a table (num_embeddings, embedding_dim) of rows, whose memory it shares; it learns where freeze is false."
+    nn.Embedding.from_pretrained = tide._function("from_pretrained(Tensor embeddings, bool freeze=true, index? padding_idx=nil, number? max_norm=nil, "
+        .. "number norm_type=2, bool scale_grad_by_freq=false, bool sparse=false) -> Module", doc,
+        function(x, freeze, padding_idx, max_norm, norm_type, scaled, sparse)
+            return around(nn.Embedding, x, freeze, { padding_idx = padding_idx, max_norm = max_norm, norm_type = norm_type,
+                scale_grad_by_freq = scaled, sparse = sparse })
+        end)
+    nn.EmbeddingBag.from_pretrained = tide._function("from_pretrained(Tensor embeddings, bool freeze=true, number? max_norm=nil, number norm_type=2, "
+        .. 'bool scale_grad_by_freq=false, "sum"|"mean"|"max" mode="mean", bool sparse=false, bool include_last_offset=false, '
+        .. "index? padding_idx=nil) -> Module", doc,
+        function(x, freeze, max_norm, norm_type, scaled, mode, sparse, last, padding_idx)
+            return around(nn.EmbeddingBag, x, freeze, { padding_idx = padding_idx, max_norm = max_norm, norm_type = norm_type,
+                scale_grad_by_freq = scaled, sparse = sparse, mode = mode, include_last_offset = last })
+        end)
+end
+
 local function pairs_of_inputs(nn)
     layer(nn, "Bilinear(int(1..) in1_features, int(1..) in2_features, int(0..) out_features, bool bias=true)",
         "y = x1^T W x2 + b for each output.",
@@ -101,6 +129,7 @@ end
 
 return function(nn)
     tables(nn)
+    pretrained(nn)
     pairs_of_inputs(nn)
     layer(nn, "Softmin(dim dim)", "softmax of -x.", shapes_of "softmax", {
         forward = function(self, x) return tide.softmax(-x, self.dim) end,

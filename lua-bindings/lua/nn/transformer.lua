@@ -253,10 +253,17 @@ local function transformer(nn)
         .. "Tensor? src_key_padding_mask=nil, Tensor? tgt_key_padding_mask=nil, Tensor? memory_key_padding_mask=nil, "
         .. "bool? src_is_causal=nil, bool? tgt_is_causal=nil, bool memory_is_causal=false)",
         { fresh = true, make = make_transformer, forward = transform })
-    c.generate_square_subsequent_mask = declare(
+    local mask = declare(
         "generate_square_subsequent_mask(int(0..) sz, *, dtype? dtype=nil, device? device=nil) -> Tensor",
         "The mask that hides what comes later: -inf above the diagonal, 0 elsewhere.",
         function(size, dtype, device) return causal_mask(size, { dtype = dtype, device = device }) end)
+    function c.generate_square_subsequent_mask(first, ...) -- of the class, or a method
+        if nn.is_module(first) then
+            return mask(...)
+        end
+        return mask(first, ...)
+    end
+    tide._document(c.generate_square_subsequent_mask, mask)
 end
 
 return function(nn)

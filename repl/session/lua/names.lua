@@ -70,6 +70,9 @@ function names.layers(value)
         end
         local mt = meta(value)
         local index = mt and rawget(mt, "__index")
+        if type(index) == "function" and rawget(mt, "is_module_class") then
+            index = mt -- a container, which looks its class up itself
+        end
         value = type(index) == "table" and index or nil
     end
     return list

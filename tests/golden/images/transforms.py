@@ -44,6 +44,8 @@ for name, image in images.items():
     found[f"T.pad({name}, {{1, 2}})"] = F.pad(image, [1, 2]).numpy()
     found[f"T.hflip({name})"] = F.horizontal_flip(image).numpy()
     found[f"T.vflip({name})"] = F.vertical_flip(image).numpy()
+    for channels in 1, 3:
+        found[f"T.grayscale({name}, {channels})"] = F.to_grayscale(image, channels).numpy()
     for factor in 0, 0.3, 1, 1.7:
         found[f"T.adjust_brightness({name}, {factor})"] = F.adjust_brightness(image, factor).numpy()
         found[f"T.adjust_contrast({name}, {factor})"] = F.adjust_contrast(image, factor).numpy()

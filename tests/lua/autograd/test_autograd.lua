@@ -98,6 +98,19 @@ t.test("non_scalars_need_a_gradient_to_start_from", function()
     t.error_has(function() tide.ones(1):backward() end, "does not require grad")
 end)
 
+t.test("a_gradient_to_start_from_lies_where_the_output_does", function()
+    local x, elsewhere = tide.ones(2, { requires_grad = true }), tide.ones(2, { device = "meta" })
+    local y, h = x * 2, tide.nn.LSTM(2, 2)(tide.ones(2, 2))
+    for _, start in ipairs { function() y:backward(elsewhere) end, function() h:backward(elsewhere:expand(2, 2)) end,
+        function() tide.autograd.grad(y, x, { grad_outputs = elsewhere }) end } do
+        t.error_has(start, "gradient on meta for an output on cpu: move it there")
+    end
+    t.eq(x.grad, nil)
+    local m = tide.ones(2, { device = "meta", requires_grad = true })
+    m:sum():backward(tide.tensor(2.0)) -- a number belongs to every device
+    t.eq(tostring(m.grad.device), "meta")
+end)
+
 t.test("writes_in_place_are_noticed", function()
     local x = leaf(1, 2)
     local h = x * 1

@@ -366,6 +366,29 @@ t.test("a_checkpoint_gives_the_same_gradients", function()
     t.eq(x.grad == want[1], true)
 end)
 
+t.test("a_sequence_is_checkpointed_in_segments", function()
+    local net = tide.nn.Sequential(tide.nn.Linear(3, 4), tide.nn.Tanh(), tide.nn.Linear(4, 4), tide.nn.Dropout(0.5), tide.nn.Linear(4, 1))
+    local x = tide.randn(5, 3, { requires_grad = true })
+    local function gradients(run)
+        tide.manual_seed(4)
+        return tide.autograd.grad(run():sum(), { x, net[1].weight, net[-1].weight })
+    end
+    local want = gradients(function() return net(x) end)
+    for segments = 1, 5 do
+        local calls = 0
+        local hook = net[1]:register_forward_pre_hook(function() calls = calls + 1 end)
+        local got = gradients(function() return tide.utils.checkpoint_sequential(net, segments, x, { use_reentrant = false }) end)
+        hook:remove()
+        t.eq(calls, segments > 1 and 2 or 1, "the first segment runs again in backward, the last does not")
+        for k = 1, 3 do
+            t.is_true(tide.equal(got[k], want[k]))
+        end
+    end
+    t.is_true(tide.equal(tide.utils.checkpoint_sequential({ tide.exp, tide.sin }, 2, x), x:exp():sin()))
+    t.error_has(function() tide.utils.checkpoint_sequential(net, 6, x) end, "at least 6 functions expected, got 5 of them")
+    t.error_has(function() checkpoint(net, x, { use_reentrant = true }) end, "there is one kind")
+end)
+
 t.test("checkpoints_nest", function()
     local x = leaf(0.5, 1)
     local function inner(a) return (a:sin() * a):exp() end

@@ -194,7 +194,7 @@ t.test("positions_are_pytorch_s", function()
     t.eq(#data.DataLoader(set, 3, true), 4)
     t.error_has(function() data.DataLoader(set, 4, 5) end, "argument 3 (shuffle)")
     t.error_has(function() data.DistributedSampler(set, 2) end, "num_replicas and rank are wanted")
-    t.error_has(function() data.RandomSampler(set, true, 25, 4) end, "{seed = 4}")
+    t.error_has(function() data.RandomSampler(set, true, 25, 4) end, "argument 4 (generator): expected a tide.Generator")
 end)
 
 t.test("micro_batches_of_processes_are_those_of_one", function()

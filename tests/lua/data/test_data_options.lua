@@ -311,7 +311,81 @@ t.test("options_go_by_pytorch_s_names_too", function()
     t.eq(all(loader), { 2, 2 })
     t.error_has(function() data.DataLoader(numbers(4), { batch_size = 2, collates = 1 }) end, "no option 'collates': did you mean 'collate'?")
     t.error_has(function() data.DataLoader(numbers(4), { multiprocessing_context = "spawn" }) end, "no option 'multiprocessing_context': PyTorch's")
-    t.error_has(function() data.random_split(numbers(4), { 2, 2 }, { generator = tide.Generator(1) }) end, "PyTorch's is 'seed'")
+end)
+
+t.test("a_generator_says_the_order_and_moves_on_by_the_draw", function()
+    local function order(make)
+        local own = tide.Generator(5)
+        local first, again, later = make(own), make(tide.Generator(5)), make(own)
+        t.eq(again, first)
+        t.ne(later, first)
+        return first
+    end
+    order(function(own)
+        local a, b = table.unpack(data.random_split(numbers(20), { 15, 5 }, { generator = own }))
+        local got = {}
+        for _, part in ipairs { a, b } do
+            for k = 1, #part do
+                got[#got + 1] = part:get(k)
+            end
+        end
+        return got
+    end)
+    t.eq(data.random_split(numbers(9), { 9 }, tide.Generator(2))[1]:get(1), data.random_split(numbers(9), { 9 }, { seed = 2 })[1]:get(1))
+    local function drawn(sampler)
+        local got = {}
+        for k in sampler do
+            got[#got + 1] = k
+        end
+        return got
+    end
+    order(function(own) return drawn(data.RandomSampler(20, { generator = own })) end)
+    order(function(own) return drawn(data.SubsetRandomSampler(numbers(20), own)) end)
+    order(function(own) return drawn(data.WeightedRandomSampler({ 1, 2, 3, 4 }, 20, true, own)) end)
+    for workers = 0, 2, 2 do
+        order(function(own)
+            local loader <close> = data.DataLoader(numbers(20), { batch_size = 3, shuffle = true, generator = own, num_workers = workers })
+            return all(loader)
+        end)
+    end
+    local before = tide.get_rng_state()
+    data.DataLoader(numbers(4), { shuffle = true, generator = tide.Generator(1) })
+    t.is_true(tide.equal(before, tide.get_rng_state()))
+    for _, make in ipairs { data.DataLoader, data.RandomSampler, data.SubsetRandomSampler } do
+        t.error_has(function() make(numbers(4), { generator = tide.Generator(1), seed = 1 }) end, "generator and seed both say")
+    end
+end)
+
+t.test("samplers_and_numbered_batches_go_through_for_loops", function()
+    local sampler = data.BatchSampler(data.SequentialSampler(5), 2)
+    for _ = 1, 2 do
+        local got = {}
+        for batch in sampler do
+            got[#got + 1] = batch
+        end
+        t.eq(got, { { 1, 2 }, { 3, 4 }, { 5 } })
+    end
+    t.error_has(function()
+        for _ in sampler do
+            for _ in sampler do
+            end
+        end
+    end, "another loop over this sampler has begun since")
+    local loader = data.DataLoader(data.zip(numbers(5), numbers(5)), { batch_size = 2 })
+    local places, rows = {}, {}
+    for k, x, y in loader:enumerate() do
+        t.is_true(tide.equal(x, y))
+        places[k], rows[k] = k, x:tolist()
+    end
+    t.eq(places, { 1, 2, 3 })
+    t.eq(rows, { { 1, 2 }, { 3, 4 }, { 5 } })
+    local first
+    for k in loader:enumerate(0) do
+        first = k
+        break
+    end
+    t.eq(first, 0)
+    t.error_has(function() return ipairs(loader)(loader, 0) end, "loader:enumerate()")
 end)
 
 t.test("a_table_of_other_names_is_no_table_of_options", function()

@@ -153,7 +153,60 @@ t.test("mixup_mixes_images_and_labels_alike", function()
     t.close(mixed[{ 2, 1, 2, 2 }]:item(), share, 1e-6)
 end)
 
+t.test("cutmix_takes_a_box_of_another_image_and_its_share_of_the_label", function()
+    local x = tide.stack { tide.full({ 1, 8, 10 }, 0, { dtype = tide.uint8 }), tide.full({ 1, 8, 10 }, 255, { dtype = tide.uint8 }) }
+    local shares = 0
+    for seed = 1, 20 do
+        tide.manual_seed(seed)
+        local mixed, y = T.cutmix(x, tide.tensor { 1, 3 }, 4)
+        local taken = mixed[1]:ne(0)
+        local share = taken:sum():item() / 80
+        t.eq(mixed.dtype, tide.uint8)
+        t.close(y:tolist(), { { 1 - share, 0, share, 0 }, { share, 0, 1 - share, 0 } }, 1e-6)
+        t.is_true(mixed[2]:eq(0):equal(taken), "the box is at one place of all images")
+        t.eq(taken:any(3):sum():item() * taken:any(2):sum():item(), taken:sum():item(), "it is a rectangle")
+        shares = shares + share
+    end
+    t.is_true(shares > 4 and shares < 16, shares)
+    t.eq(x[1]:sum():item(), 0)
+end)
+
+t.test("erasing_overwrites_a_rectangle_of_the_area_that_is_asked_for", function()
+    local x = tide.ones(2, 20, 30)
+    for seed = 1, 20 do
+        tide.manual_seed(seed)
+        local y = T.random_erasing(x, 1, { scale = { 0.1, 0.2 }, value = { 5, 7 } })
+        local gone = y[1]:eq(5)
+        local height, width = gone:any(2):sum():item(), gone:any(1):sum():item()
+        t.is_true(y[2]:eq(7):equal(gone) and y[1]:masked_fill(gone, 1):equal(x[1]))
+        t.eq(height * width, gone:sum():item())
+        t.is_true(height * width >= 0.08 * 600 and height * width <= 0.23 * 600, height * width)
+    end
+    t.is_true(rawequal(T.random_erasing(x, 0), x))
+    t.is_true(T.RandomErasing { p = 1, value = "random" }(x):ne(x):any():item())
+    t.is_true(rawequal(T.random_erasing(x, 1, { scale = { 4, 5 } }), x), "no part is so large")
+end)
+
+t.test("lists_of_transforms_are_applied_by_chance_or_one_of_them", function()
+    local function grown(by) return function(x) return x + by end end
+    local applied, chosen = 0, { [10] = 0, [20] = 0 }
+    local maybe, one = T.RandomApply({ grown(1), grown(2) }, 0.3), T.RandomChoice({ grown(10), grown(20) }, { p = { 1, 3 } })
+    local zero = tide.zeros(1, 1, 1)
+    for _ = 1, 400 do
+        local more = maybe(zero):item()
+        t.is_true(more == 0 or more == 3)
+        applied = applied + more / 3
+        local k = one(zero):item()
+        chosen[k] = chosen[k] + 1
+    end
+    t.is_true(applied > 80 and applied < 160, applied)
+    t.is_true(chosen[10] > 60 and chosen[10] < 140, chosen[10])
+    t.is_true(rawequal(T.RandomGrayscale(0)(a), a))
+    t.is_true(T.random_grayscale(a, 1):equal(T.grayscale(a, 3)))
+end)
+
 t.test("transforms_say_what_they_are", function()
+    t.eq(tostring(T.RandomApply({ T.Resize(8), T.Grayscale() }, 0.25)), "RandomApply({Resize(8, bilinear), Grayscale(1)}, 0.25)")
     t.eq(tostring(T.Compose { T.Resize(8), T.CenterCrop({ 4, 6 }), T.RandomVerticalFlip(0.25) }),
         "Compose{Resize(8, bilinear), CenterCrop({4, 6}), RandomVerticalFlip(0.25)}")
 end)
@@ -177,6 +230,12 @@ t.test("wrong_calls_say_what_was_expected", function()
         ["affine: option scale: a number above 0 expected, got 0"] = function() T.affine(a, { scale = 0 }) end,
         ["Compose: entry 2: a transform or a function expected"] = function() T.Compose { T.hflip, 3 } end,
         ["pad: padding: one, two or four integers from 0 expected"] = function() T.pad(a, -1) end,
+        ["cutmix: a batch of images and as many class numbers expected"] = function() T.cutmix(a, tide.tensor { 1 }, 3) end,
+        ["cutmix: option alpha: a number above 0"] = function() T.cutmix(a, tide.tensor { 1, 1, 1 }, 3, { alpha = 0 }) end,
+        ["random_choice: transforms, and with option p a weight for each"] = function() T.random_choice(a, { T.hflip }, { p = { 1, 2 } }) end,
+        ["random_apply: entry 1: a transform or a function expected"] = function() T.random_apply(a, { 3 }, 1) end,
+        ["grayscale: num_output_channels: 1 or 3"] = function() T.grayscale(a, 2) end,
+        ["random_erasing: option value: a number, one for each channel"] = function() T.random_erasing(a, 1, { value = { 1, 2 } }) end,
         ["mixup: a batch of images and as many class numbers expected"] = function() T.mixup(a, tide.tensor { 1 }, 3) end,
     } do
         t.error_has(fn, text)

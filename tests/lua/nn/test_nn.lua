@@ -371,7 +371,13 @@ t.test("modules_are_asked_for_their_class", function()
     for k, row in ipairs(rows) do
         t.eq(nn.is(row[1], row[2]), row[3], k)
     end
-    t.error_has(function() nn.is(nn.ReLU(), "ReLU") end, "expected a class")
+    t.is_true(nn.is(nn.ReLU(), { nn.Linear, nn.ReLU }))
+    t.is_false(nn.is(nn.Tanh(), { nn.Linear, nn.ReLU }))
+    t.is_false(nn.is(3, { nn.Linear }))
+    for _, class in ipairs { "ReLU", {}, { nn.Linear, "ReLU" }, nn.ReLU(), { [2] = nn.ReLU } } do
+        t.error_has(function() nn.is(nn.ReLU(), class) end, "expected a class")
+    end
+    t.error_has(function() nn.is(nn.ReLU(), nil) end, "argument 2 (class)")
 end)
 
 t.test("names_and_values_are_walked_with_and_without_pairs", function()
@@ -404,10 +410,30 @@ t.test("parts_have_names_in_a_sequential_of_pairs", function()
     t.eq(model(tide.ones(4, 2)).shape, { 4, 1 })
     t.error_has(function() nn.Sequential { { "stem", 3 } } end, "expected a Module")
     for _, key in ipairs { 0, -1 } do
-        t.error_has(function() return model[key] end, "parts count from 1")
+        t.error_has(function() return model.head[key] end, "parts count from 1")
     end
-    t.error_has(function() return model[{ 1, 2 }] end, "nn.Sequential(table.unpack(model:children(), first, last))")
+    t.error_has(function() return model[{ 1, 2 }] end, 'model["2:4"]')
     t.eq(nn.Linear(1, 1, { bias = false }).bias, nil)
+end)
+
+t.test("embeddings_of_given_tables_share_them_and_learn_when_asked", function()
+    local rows, index = tide.randn(4, 3), tide.tensor { { 1, 4 } }
+    local before = tide.get_rng_state()
+    local frozen = nn.Embedding.from_pretrained(rows)
+    t.is_true(tide.equal(before, tide.get_rng_state()), "nothing is drawn")
+    t.eq({ #frozen:parameters(), frozen.weight.requires_grad, frozen.num_embeddings, frozen.embedding_dim }, { 1, false, 4, 3 })
+    t.is_true(tide.equal(frozen(index), tide.embedding(rows, index)))
+    t.is_true(tide.equal(frozen:state_dict().weight, rows))
+    rows[4] = 7
+    t.eq(frozen(tide.tensor { 4 }):tolist(), { { 7, 7, 7 } })
+    local learning = nn.Embedding.from_pretrained(rows, { freeze = false, padding_idx = 4 })
+    learning(index):sum():backward()
+    t.eq(learning.weight.grad:sum { dim = 2 }:tolist(), { 3, 0, 0, 0 })
+    t.eq(learning.weight.data[4]:tolist(), { 7, 7, 7 }, "the row of padding stays as it is given")
+    local bags = nn.EmbeddingBag.from_pretrained(rows, { mode = "sum" })
+    t.is_true(tide.allclose(bags(index), (rows[1] + rows[4]):unsqueeze(1)))
+    t.eq(tostring(bags), "EmbeddingBag(4, 3, mode=sum)")
+    t.error_has(function() nn.Embedding.from_pretrained(tide.ones(3)) end, "expected a table (num_embeddings, embedding_dim), got shape (3)")
 end)
 
 t.test("a_table_with_a_class_as_its_metatable_can_be_printed", function()

@@ -35,6 +35,15 @@ S.PairwiseDistance = { { {}, { 2, 3 }, { 2, 3 } }, { { { keepdim = true } }, { 2
 
 -- convolution and windows
 local lengths = { { 9 }, { 9, 8 }, { 9, 8, 7 } }
+
+-- Of a lazy layer: the same calls, made without the first argument.
+local function add_lazy(name)
+    S["Lazy" .. name] = {}
+    for k, sample in ipairs(S[name]) do
+        S["Lazy" .. name][k] = { { table.unpack(sample[1], 2) }, table.unpack(sample, 2) }
+    end
+end
+add_lazy "Linear"
 for n = 1, 3 do
     local batch, one = { 2, 4, table.unpack(lengths[n]) }, { 4, table.unpack(lengths[n]) }
     local function of(name, ...) S[name .. n .. "d"] = { ... } end
@@ -52,6 +61,9 @@ for n = 1, 3 do
     of("ConstantPad", { { 1, 0.5 }, one })
     of("BatchNorm", { { 4 }, batch })
     of("InstanceNorm", { { 4, { affine = true, track_running_stats = true } }, batch }, { { 4 }, one })
+    for name in ("Conv ConvTranspose BatchNorm InstanceNorm"):gmatch "%S+" do
+        add_lazy(name .. n .. "d")
+    end
     local pads = {}
     for k = 1, 2 * n do
         pads[k] = k

@@ -91,7 +91,7 @@ t.test("names_in_wide_use_are_said_to_be_what_they_are_here", function()
         { tide.cuda, "amp", "is tide.amp" }, { tide, "set_default_tensor_type", "tide.set_default_dtype" },
         { tide.profiler, "emit_nvtx", "nvtx = true" }, { tide, "fft", "not in Tide: there are no complex numbers" },
         { tide, "fx", "not in Tide: functions become graphs by tide.jit" }, { tide, "Linear", "there is tide.nn.Linear" }, { tide, "conj", "x itself" },
-        { tide, "sqrt_", "x:sqrt_()" }, { tide, "FloatTensor", "{dtype = tide.float64}" }, { tide.nn, "LazyLinear", "tide.nn.Linear(3, 4)" },
+        { tide, "sqrt_", "x:sqrt_()" }, { tide, "FloatTensor", "{dtype = tide.float64}" }, { tide.nn, "UninitializedParameter", "tide.nn.LazyLinear" },
         { tide.optim, "functional", "tide.optim" }, { tide, "_foreach_mul_", "tide.foreach.mul_" }, { tide, "onse", "did you mean 'ones'?" }, { tide.cuda, "is_availble", "did you mean 'is_available'?" },
     }
     for _, row in ipairs(rows) do
@@ -107,6 +107,13 @@ t.test("options_of_pytorch_s_are_said_to_be_what_they_are_here", function()
     t.eq(profile:table { row_limit = 3, group_by_input_shape = true }, profile:table { limit = 3, group_by_shape = true })
     t.eq(tide.autocast({ device_type = "cpu", cache_enabled = false, enabled = false }, function() return 7 end), 7)
     t.error_has(function() tide.optim.SGD({ tide.ones(1, { requires_grad = true }) }, { learning_rate = 0.1 }) end, "PyTorch's is 'lr'")
+    local x = tide.ones(1, { requires_grad = true })
+    for option, want in pairs { fullgraph = "f:why()", mode = "it is measured", backend = "the engine's own", dynamic = "each size" } do
+        t.error_has(function() tide.compile(print, { [option] = true }) end, want)
+    end
+    t.error_has(function() tide.autograd.grad(x * 2, x, { only_inputs = true }) end, "gradients go to the inputs alone")
+    t.error_has(function() tide.nn.Linear(1, 1):register_forward_hook(print, { with_kwargs = true }) end, "among the hook's args")
+    t.eq(tide.nn.GRU(1, 1):flatten_parameters(), nil)
     t.error_has(function() profile:table { group_by = "shape" } end, "group_by_shape")
     t.error_has(function() tide.profiler.profile { with_modules = true } end, "no option 'with_modules'")
     t.eq(tide.profiler.schedule { ["repeat"] = 1, active = 1 }(5), tide.profiler.schedule { repeats = 1, active = 1 }(5))
