@@ -22,7 +22,7 @@ extern char **environ;
 /* A program that ends so soon after a Ctrl-C is taken to have ended by it. */
 #define JUST_THEN_NS INT64_C(100000000)
 
-/* What a program does of a Ctrl-C. */
+/* What a program does with a Ctrl-C. */
 typedef enum use_of_interrupts { HAS_ENDED, IGNORES_THEM, HEARS_THEM } use_of_interrupts;
 
 /* As /proc tells; in a signal handler. */
@@ -32,7 +32,7 @@ static use_of_interrupts look_at(int process) {
     snprintf(path, sizeof path, "/proc/%d/status", process);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return HEARS_THEM;
+        return kill(process, 0) == 0 ? HEARS_THEM : HAS_ENDED;
     ssize_t n = read(file, text, sizeof text - 1);
     close(file);
     text[n > 0 ? n : 0] = '\0';
@@ -112,7 +112,8 @@ static int execute(lua_State *L) {
     int status = control_stopping(s) == STOP_NONE ? run_program(s, command) : -1, error = errno;
     int64_t heard = atomic_load(&s->heard_at);
     bool died = status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
-    if (died || atomic_load(&s->ended) || (heard && control_now_ns() - heard < JUST_THEN_NS))
+    bool just_then = heard && control_now_ns() - heard < JUST_THEN_NS;
+    if (control_stopping(s) == STOP_NONE && (died || atomic_load(&s->ended) || just_then))
         tide_session_interrupt(s);
     if (control_stopping(s) != STOP_NONE)
         return luaL_error(L, "interrupted");
