@@ -45,6 +45,11 @@ static double linear(const call *c) {
     return c->nin < 2 ? 0 : 2 * numel(&c->in[0]) * (c->in[1].ndim > 1 ? size_at(&c->in[1], 2) : 1);
 }
 
+/* Of all times: the weight (g, n) by the state that each of so many gates begins with. */
+static double recurrent(const call *c) {
+    return c->nin < 3 ? 0 : 2 * numel(&c->in[0]) * size_at(&c->in[2], 1);
+}
+
 /* Each element of the result is a sum over channels and window. */
 static double convolution(const call *c) {
     bool known = c->nin >= 2 && c->has_out && c->in[1].ndim && c->in[1].sizes[0];
@@ -79,6 +84,9 @@ static const struct {
     {"addmm", addmm},
     {"baddbmm", addmm},
     {"linear", linear},
+    {"elman_times", recurrent},
+    {"gru_times", recurrent},
+    {"lstm_times", recurrent},
     {"conv1d", convolution},
     {"conv2d", convolution},
     {"conv3d", convolution},

@@ -137,6 +137,11 @@ t.test("measurements_know_their_rates", function()
     t.is_true(tostring(m):find("FLOP/s, ", 1, true), tostring(m))
     local linear = benchmark.Timer { stmt = "l(x)", setup = "local l, x = tide.nn.Linear(8, 4), tide.ones(2, 8)", rates = true }:timeit(2)
     t.eq(linear.flops, 2 * 2 * 8 * 4, "the operators within one count once")
+    for kind, gates in pairs { LSTM = 4, GRU = 3, RNN = 1 } do -- inputs and states by their weights
+        local layer, x = tide.nn[kind](6, 8), tide.ones(5, 2, 6)
+        local made = benchmark.Timer { fn = function() return layer(x) end, rates = true }:timeit(1)
+        t.eq(made.flops, (2 * 5 * 2 * (6 + 8) + (kind == "GRU" and 0 or 1)) * 8 * gates, kind) -- two biases are added but a GRU's
+    end
     local told = benchmark.Timer { fn = function() end, flops = 100, bytes = 8 }:timeit(10)
     t.eq({ told.flops, told.bytes }, { 100, 8 })
     t.eq(given({ 1 }):flops_per_second(), nil)
