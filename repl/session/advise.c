@@ -1,4 +1,4 @@
-/* advise.c: see advise.h. What to say is found by the modules habits and suggest; this file finds
+/* advise.c: see advise.h. What to say is found by the modules doubts and suggest; this file finds
  * out when to ask them, and says it on the error stream.
  */
 #include "repl/session/advise.h"
@@ -25,7 +25,7 @@ static void warn(lua_State *L) {
 
 /* (code), of an input; (code, name), of a script. */
 static int find_warnings(lua_State *L) {
-    module_push_function(L, "habits", lua_gettop(L) > 1 ? "script_warnings" : "warnings");
+    module_push_function(L, "doubts", lua_gettop(L) > 1 ? "script_warnings" : "warnings");
     lua_insert(L, 1);
     lua_call(L, lua_gettop(L) - 1, 1);
     if (lua_isstring(L, -1))
@@ -33,7 +33,8 @@ static int find_warnings(lua_State *L) {
     return 0;
 }
 
-static bool has_conditions(const char *code, size_t len) {
+/* Are there words that the module may warn of, or an index of what a call gives? */
+static bool has_doubts(const char *code, size_t len) {
     static const char *const words[] = {"if",
                                         "while",
                                         "until",
@@ -48,17 +49,23 @@ static bool has_conditions(const char *code, size_t len) {
                                         "inference_mode",
                                         "autocast",
                                         "detect_anomaly",
-                                        "saved_tensors_hooks"};
+                                        "saved_tensors_hooks",
+                                        "device"};
     lexer lx = {code, len, 0};
-    for (lex_token t = lex_next(&lx); t.kind != LEX_END; t = lex_next(&lx))
+    bool called = false;
+    for (lex_token t = lex_next(&lx); t.kind != LEX_END; t = lex_next(&lx)) {
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             if (lex_is(&lx, t, words[i]))
                 return true;
+        if (called && lex_is(&lx, t, "["))
+            return true;
+        called = lex_is(&lx, t, ")");
+    }
     return false;
 }
 
-void advise_conditions(lua_State *L, const char *code, size_t len) {
-    if (!has_conditions(code, len))
+void advise_input(lua_State *L, const char *code, size_t len) {
+    if (!has_doubts(code, len))
         return;
     int top = lua_gettop(L);
     lua_pushcfunction(L, find_warnings);
@@ -70,7 +77,7 @@ void advise_conditions(lua_State *L, const char *code, size_t len) {
 
 void advise_script(lua_State *L, const char *chunkname, const char *code, size_t len) {
     enum { MOST = 1 << 20 }; /* what a person writes is shorter */
-    if (len > MOST || !has_conditions(code, len))
+    if (len > MOST || !has_doubts(code, len))
         return;
     int top = lua_gettop(L);
     lua_pushcfunction(L, find_warnings);

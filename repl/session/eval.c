@@ -232,7 +232,7 @@ static int eval_body(lua_State *L) {
     if (j->number) {
         remember_input(L, j->number, j->code, j->len);
         advise_globals(L);
-        advise_conditions(L, j->code, j->len);
+        advise_input(L, j->code, j->len);
     }
     if (is_farewell(L, j)) {
         lua_settop(L, 0);
@@ -470,7 +470,7 @@ static int text_body(lua_State *L) {
     j->keep = true;
     remember_text(L, j);
     advise_globals(L);
-    advise_conditions(L, j->code, j->len);
+    advise_input(L, j->code, j->len);
     if (is_farewell(L, j)) {
         lua_settop(L, 0);
         return leave(L);

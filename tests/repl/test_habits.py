@@ -248,6 +248,20 @@ walk("tide", tide)""").stdout.splitlines()
             self.assertEqual(lines, ["2", "3", "4", "5", "6", "8", "10", "11", "12", "15", "16"], said.stderr)
             self.assertEqual(said.returncode, 0)
 
+    def test_results_and_devices_that_are_read_as_pytorchs_are_told_of(self):
+        told = ("x:max(2)[1]", "y = (x * 2):min(-1)[2]", "tide.max(x, 1)[0]", "if x.device.type == 'cuda' then end", "print(x.device.index)")
+        for code in told:
+            with self.subTest(code=code):
+                said = self.tide("-i", "--no-init", stdin=f"x = tide.ones(2, 3)\n{code}\n")
+                self.assertRegex(said.stderr, "^warning: (.* gives values and indices one behind the other|a device is a string)")
+                with open(os.path.join(self.folder, "r.lua"), "w", encoding="utf-8") as file:
+                    file.write(f"x = tide.ones(2, 3)\nlocal _ = {code}\n" if code.startswith(("x", "tide")) else f"x = tide.ones(2, 3)\n{code}\n")
+                self.assertIn("warning: r.lua:2: ", self.tide("r.lua").stderr)
+        for code in ("x:max()", "x:max(x)[1]", "tide.max(x, x)[1]", "t = {math.max(1, 2)} t[1] = t[1]", "x:sort()[1]", "x.device", "x:max(2)", "t = {device = {type = 1}} t.device = nil",
+                     "local values, indices = x:max(2)", "x:sum(2)[1]", "x:max(2)[{1}]"):
+            with self.subTest(code=code):
+                self.assertEqual(self.tide("-i", "--no-init", stdin=f"x = tide.ones(2, 3)\n{code}\n").stderr, "")
+
     def test_inputs_that_give_a_name_another_value_are_not_told_of_its_tensor(self):
         said = self.tide("-i", "--no-init", stdin="x = tide.ones(2)\nx = 5 if x then print(x) end\ny = tide.ones(2)\n"
                          "for y = 1, 1 do if y then print(y) end end\nfor k, y in ipairs{3} do if y then print(y) end end\n")
