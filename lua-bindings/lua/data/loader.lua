@@ -65,7 +65,16 @@ function Loader:end_epoch()
     end
 end
 
+-- What batches were prepared from when the loader was made.
+local FIXED = { "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate", "pin_memory", "drop_last", "prefetch",
+    "worker_init", "on_error" }
+
 local function begin(self)
+    for _, name in ipairs(FIXED) do
+        if not rawequal(rawget(self, name), self.fixed[name]) then
+            fail("DataLoader: %s was changed, which a loader that is made does not follow: make another one", name)
+        end
+    end
     local epoch, given = self.epoch, self.batch
     local new = new_epoch(self, epoch, given, self.seed)
     self.epoch, self.batch, self.latest = epoch + 1, 0, new
@@ -279,6 +288,10 @@ function loader.open(data)
         end
         self.prefetch, self.seed = prefetch or 2, seed or draw_seed(generator)
         prepare(self, data)
+        self.fixed = {}
+        for _, name in ipairs(FIXED) do
+            self.fixed[name] = self[name]
+        end
         return self
     end
 

@@ -402,3 +402,19 @@ t.test("samples_and_batches_are_not_elements_of_what_gives_them", function()
     local loader = data.DataLoader(set, { batch_size = 2 })
     t.error_has(function() for _ in ipairs(loader) do end end, "for x, y in loader do")
 end)
+
+t.test("a_loader_that_is_made_does_not_follow_its_fields_and_says_so", function()
+    for name, value in pairs { batch_size = 3, shuffle = true, num_workers = 1, drop_last = true, dataset = numbers(9), collate = print } do
+        local loader = data.DataLoader(numbers(4), { batch_size = 2 })
+        local before = loader[name]
+        loader[name] = value
+        t.error_has(function() for _ in loader do end end, ("DataLoader: %s was changed"):format(name))
+        t.error_has(function() loader:iter() end, ("DataLoader: %s was changed"):format(name))
+        loader[name] = before
+        local n = 0
+        for _ in loader do
+            n = n + 1
+        end
+        t.eq(n, 2)
+    end
+end)
