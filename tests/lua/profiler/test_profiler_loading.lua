@@ -67,26 +67,32 @@ t.test("shares_are_without_loading", function()
     t.is_true(sum > 99 and sum < 101, text)
 end)
 
-t.test("timeit_and_timers_leave_loading_out_and_say_so", function()
-    local text = timeit "tide.ones(80, 80):matmul(tide.ones(80, 80))"
-    t.is_true(text:find("Loading and first touches of memory took .- left out%."), text)
-    local function ns(text)
-        local value, unit = text:match("([%d.]+) (%S+) ±")
-        return value * ({ ns = 1, ["µs"] = 1e3, ms = 1e6, s = 1e9 })[unit]
-    end
-    local took, unit = text:match("took ([%d.]+) (%S+),")
-    t.is_true(ns(text) < took * ({ ["µs"] = 1e3, ms = 1e6, s = 1e9 })[unit], text)
-    t.is_true(not timeit("tide.ones(80) + 1"):find("Loading"))
-    local said
-    for _ = 1, 10 do -- a call that the machine holds up may take longer than loading does
-        said = run [[
-            local first = tide.benchmark.Timer { stmt = "tide.ones(80, 80):matmul(tide.ones(80, 80))" }:timeit(1).median
-            print(tide._loading_seconds() > 1e-4, first < tide._loading_seconds())]]
-        if said == "true\ttrue\n" then
+-- Does one of ten processes fit? A call that the machine holds up may take longer than loading does.
+local function one_fits(said, fits)
+    local text
+    for _ = 1, 10 do
+        text = said()
+        if fits(text) then
             return
         end
     end
-    t.is_true(false, said)
+    t.is_true(false, text)
+end
+
+t.test("timeit_and_timers_leave_loading_out_and_say_so", function()
+    local NS = { ns = 1, ["µs"] = 1e3, ms = 1e6, s = 1e9 }
+    one_fits(function() return timeit "tide.ones(80, 80):matmul(tide.ones(80, 80))" end, function(text)
+        t.is_true(text:find("Loading and first touches of memory took .- left out%."), text)
+        local value, unit = text:match("([%d.]+) (%S+) ±")
+        local took, of = text:match("took ([%d.]+) (%S+),")
+        return value * NS[unit] < took * NS[of]
+    end)
+    t.is_true(not timeit("tide.ones(80) + 1"):find("Loading"))
+    one_fits(function()
+        return run [[
+            local first = tide.benchmark.Timer { stmt = "tide.ones(80, 80):matmul(tide.ones(80, 80))" }:timeit(1).median
+            print(tide._loading_seconds() > 1e-4, first < tide._loading_seconds())]]
+    end, function(text) return text == "true\ttrue\n" end)
 end)
 
 -- Pages that the process has, in bytes.
