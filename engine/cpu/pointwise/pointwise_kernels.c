@@ -440,11 +440,13 @@ static void repeat(void *to, const void *element, int64_t n, size_t itemsize) {
         }                                                                                          \
     }
 
-/* x^3 by the square, what that was rounded by being made good where products are fused. */
-#define DEFINE_CUBE(name, type, V, lanes)                                                          \
+/* x^3 by two exact products, the same bits in all sets; below `least`, where what such a product
+ * was rounded by may be no number of the type, and beyond all numbers by plain ones. */
+#define DEFINE_CUBE(name, type, V, lanes, least)                                                   \
     static inline V of_##name(V x) {                                                               \
-        V square = x * x, y = square * x, rest = V##_fma(x, x, -square) * x;                       \
-        return V##_select(y - y == 0, V##_fma(square, x, rest), y);                                \
+        V lost, more, square = V##_product(x, x, &lost), y = V##_product(square, x, &more);        \
+        V near = y + (more + lost * x);                                                            \
+        return V##_select((V##_abs(y) >= (least)) & (y - y == 0), near, y);                        \
     }                                                                                              \
     DEFINE_POWER(name, type, V, lanes, of_##name(x))
 /* 1 / x^2 by the square, or by 1 / x where that is no normal number. */
@@ -455,8 +457,8 @@ static void repeat(void *to, const void *element, int64_t n, size_t itemsize) {
         return V##_any(beyond) ? V##_select(beyond, (1 / x) * (1 / x), y) : y;                     \
     }                                                                                              \
     DEFINE_POWER(name, type, V, lanes, of_##name(x))
-DEFINE_CUBE(cube_f, float, vf, VF_N)
-DEFINE_CUBE(cube_d, double, vd, VD_N)
+DEFINE_CUBE(cube_f, float, vf, VF_N, 0x1p-90f)
+DEFINE_CUBE(cube_d, double, vd, VD_N, 0x1p-900)
 DEFINE_INVERSE_SQUARE(inverse_square_f, float, vf, vi, VF_N, 0x1p125f)
 DEFINE_INVERSE_SQUARE(inverse_square_d, double, vd, vl, VD_N, 0x1p1020)
 

@@ -185,7 +185,7 @@ td_status td_cpu_recurrent(const td_recurrent_plan *p) {
         return TD_OK;
     int64_t times = p->x->sizes[0], units = p->w->sizes[1];
     const int64_t strides[] = {units, 1};
-    layer l = {NULL};
+    layer l = {.x = NULL};
     td_tensor *state = NULL;
     td_status status = TD_OK;
     moment m = {.p = p, .dtype = (td_dtype)p->w->dtype, .kept = (td_dtype)p->states->dtype};
