@@ -6,13 +6,13 @@
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/ops/make/copy.h"
+#include "engine/ops/plan/recurrent_times.h"
 
 enum {
     UNITS = 256, /* of a row that are taken at a time */
     GATES = 4,   /* that are kept, of all but Elman's cells */
     COST = 4     /* of a gate of a unit, in additions */
 };
-static const int gates_of[] = {[TD_CELL_ELMAN] = 1, [TD_CELL_GRU] = 3, [TD_CELL_LSTM] = 4};
 
 /* Room for a unit's values in any dtype of computation. */
 typedef double lanes[UNITS];
@@ -21,7 +21,7 @@ typedef double lanes[UNITS];
 typedef struct moment {
     const td_recurrent_plan *p;
     td_dtype dtype, kept, wide; /* of sums; of results; of what is computed */
-    int64_t units;
+    int64_t units, width;       /* of a state's row, and of one of x and of sums */
     const char *x, *sums, *before, *cell_before;
     char *state, *cell, *gates;
     char *factor; /* the state in the dtype of w; NULL: `state` is in it */
@@ -49,7 +49,7 @@ static void write(const moment *m, td_dtype to, char *dst, int64_t at, const voi
 
 /* out = what x and the state give to a gate of a row's units from `unit` on. */
 static void add_sums(const moment *m, int64_t row, int gate, int64_t unit, int64_t n, void *out) {
-    int64_t at = (row * gates_of[m->p->kind] + gate) * m->units + unit;
+    int64_t at = row * m->width + gate * m->units + unit;
     lanes a, b;
     compute(m, TD_PW_add, n, out, read(m, m->dtype, m->x, at, n, a),
             read(m, m->dtype, m->sums, at, n, b));
@@ -68,7 +68,7 @@ static void elman_units(const moment *m, int64_t row, int64_t unit, int64_t n, v
 static void gru_units(const moment *m, int64_t row, int64_t unit, int64_t n, void *state) {
     lanes gates[GATES], room;
     double *reset = gates[0], *update = gates[1], *made = gates[2], *given = gates[3];
-    int64_t at = (row * 3 + 2) * m->units + unit;
+    int64_t at = row * m->width + 2 * m->units + unit;
     for (int k = 0; k < 2; k++) {
         add_sums(m, row, k, unit, n, gates[k]);
         compute(m, TD_PW_sigmoid, n, gates[k], gates[k], NULL);
@@ -116,20 +116,10 @@ static void run_rows(void *ctx, int64_t begin, int64_t end, int worker) {
         }
 }
 
-/* What a row-major tensor of all times, or of one, has of the time t; NULL of NULL. */
-static char *part_of(const td_tensor *x, int64_t t) {
-    int64_t bytes = x ? x->numel / x->sizes[0] * (int64_t)td_dtype_size((td_dtype)x->dtype) : 0;
-    return x ? (char *)x->data + (x->sizes[0] > 1 ? t * bytes : 0) : NULL;
-}
-
-static bool is_low(td_dtype dtype) {
-    return dtype == TD_F16 || dtype == TD_BF16;
-}
-
 static bool takes(const td_recurrent_plan *p) {
     td_dtype dtype = (td_dtype)p->w->dtype, kept = (td_dtype)p->states->dtype;
     return p->x->dtype == dtype && (!p->bias || p->bias->dtype == dtype) && p->states->numel > 0 &&
-           td_dtype_is_float(dtype) && (kept == dtype || (is_low(dtype) && kept == TD_F32));
+           td_dtype_is_float(dtype) && (kept == dtype || kept == td_dtype_compute(dtype));
 }
 
 /* Of a layer's tensors what each time reads, new, and room for the sums and for a factor. */
@@ -189,8 +179,9 @@ td_status td_cpu_recurrent(const td_recurrent_plan *p) {
     td_tensor *state = NULL;
     td_status status = TD_OK;
     moment m = {.p = p, .dtype = (td_dtype)p->w->dtype, .kept = (td_dtype)p->states->dtype};
-    m.wide = is_low(m.kept) ? TD_F32 : m.kept;
+    m.wide = td_dtype_compute(m.kept);
     m.units = units;
+    m.width = p->w->sizes[0];
     TD_TRY(open_layer(p, &l));
     m.before = l.h->data;
     m.cell_before = l.cell ? l.cell->data : NULL;
@@ -198,14 +189,14 @@ td_status td_cpu_recurrent(const td_recurrent_plan *p) {
     m.factor = l.factor ? l.factor->data : NULL;
     state = td_retain(l.factor ? l.factor : l.h);
     for (int64_t k = 0; k < times; k++) {
-        int64_t t = p->backwards ? times - 1 - k : k;
+        int64_t t = td_time_at(p->backwards, times, k);
         TD_TRY(td_interrupt_check());
         TD_TRY(multiply(p, &l, state));
-        m.x = part_of(l.x, t);
-        m.state = part_of(p->states, t);
-        m.cell = part_of(p->cells, t);
-        m.gates = part_of(p->gates, t);
-        TD_TRY(td_parallel_for(l.h->sizes[0], COST * p->w->sizes[0], run_rows, &m));
+        m.x = td_part_at(l.x, t);
+        m.state = td_part_at(p->states, t);
+        m.cell = td_part_at(p->cells, t);
+        m.gates = td_part_at(p->gates, t);
+        TD_TRY(td_parallel_for(l.h->sizes[0], COST * m.width, run_rows, &m));
         m.before = m.state;
         m.cell_before = m.cell;
         if (l.factor)

@@ -5,13 +5,15 @@
 #include "engine/cuda/limits.h"
 #include "engine/cuda/product/recurrent_code.h"
 #include "engine/ops/make/copy.h"
+#include "engine/ops/plan/recurrent_times.h"
 
 /* Sizes and dtypes that there are kernels for. */
 static bool takes(const td_tensor *states, const td_tensor *w) {
     int64_t rows = states->sizes[1], units = states->sizes[2];
-    bool same = states->dtype == w->dtype, low = w->dtype == TD_F16 || w->dtype == TD_BF16;
+    bool same = states->dtype == w->dtype;
     return rows > 0 && rows <= TD_LIMIT(RECURRENT_ROWS) && units > 0 &&
-           units <= TD_LIMIT(RECURRENT_UNITS) && (same || (low && states->dtype == TD_F32));
+           units <= TD_LIMIT(RECURRENT_UNITS) &&
+           (same || states->dtype == td_dtype_compute((td_dtype)w->dtype));
 }
 
 static td_cu_recurrent_layer layer_of(td_cell_kind kind, bool rectified, const td_tensor *states,
@@ -24,17 +26,6 @@ static td_cu_recurrent_layer layer_of(td_cell_kind kind, bool rectified, const t
                                    .kept = states->dtype,
                                    .w = w->data,
                                    .bias = bias ? bias->data : NULL};
-}
-
-/* What a row-major tensor of all times, or of one, has of the time t; NULL of NULL. */
-static void *part_of(const td_tensor *x, int64_t t) {
-    int64_t bytes = x ? x->numel / x->sizes[0] * (int64_t)td_dtype_size((td_dtype)x->dtype) : 0;
-    return x ? (char *)x->data + (x->sizes[0] > 1 ? t * bytes : 0) : NULL;
-}
-
-/* The time that comes k-th. */
-static int64_t time_at(bool backwards, int64_t times, int64_t k) {
-    return backwards ? times - 1 - k : k;
 }
 
 td_status td_cuda_recurrent(const td_recurrent_plan *p) {
@@ -55,12 +46,12 @@ td_status td_cuda_recurrent(const td_recurrent_plan *p) {
                               .before = h->data,
                               .cell_before = cell ? cell->data : NULL};
     for (int64_t k = 0; k < times; k++) {
-        int64_t at = time_at(p->backwards, times, k);
+        int64_t at = td_time_at(p->backwards, times, k);
         TD_TRY(td_interrupt_check());
-        t.x = part_of(x, at);
-        t.state = part_of(p->states, at);
-        t.cell = part_of(p->cells, at);
-        t.gates = part_of(p->gates, at);
+        t.x = td_part_at(x, at);
+        t.state = td_part_at(p->states, at);
+        t.cell = td_part_at(p->cells, at);
+        t.gates = td_part_at(p->gates, at);
         TD_TRY(td_cuda_status(td_cu_run_recurrent(&t, stream), "running a recurrent layer"));
         t.before = t.state;
         t.cell_before = t.cell;
@@ -117,19 +108,19 @@ td_status td_cuda_recurrent_backward(const td_recurrent_backward_plan *p) {
     td_cu_recurrent_back b = {.layer = layer_of(p->kind, p->rectified, p->states, r.w, NULL),
                               .beside = p->beside ? p->beside->data : NULL};
     for (int64_t k = times - 1; k >= 0; k--) {
-        int64_t at = time_at(p->backwards, times, k);
+        int64_t at = td_time_at(p->backwards, times, k);
         TD_TRY(td_interrupt_check());
-        b.g = part_of(r.g, at);
-        b.given = part_of(r.given, at);
-        b.made = part_of(r.made, at);
-        b.gates = part_of(r.gates, at);
+        b.g = td_part_at(r.g, at);
+        b.given = td_part_at(r.given, at);
+        b.made = td_part_at(r.made, at);
+        b.gates = td_part_at(r.gates, at);
         b.before = k == 0 ? r.begin->data
-                          : part_of(p->kind == TD_CELL_GRU ? p->states : r.made,
-                                    time_at(p->backwards, times, k - 1));
-        b.of_x = part_of(p->of_x, at);
-        b.of_h = part_of(p->of_h, at);
+                          : td_part_at(p->kind == TD_CELL_GRU ? p->states : r.made,
+                                       td_time_at(p->backwards, times, k - 1));
+        b.of_x = td_part_at(p->of_x, at);
+        b.of_h = td_part_at(p->of_h, at);
         TD_TRY(td_cuda_status(td_cu_run_recurrent_back(&b, stream), "going back through time"));
-        b.behind = part_of(of_sums, at);
+        b.behind = td_part_at(of_sums, at);
     }
     if (p->before) {
         b.product = p->before->data;

@@ -5,6 +5,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/plan/recurrent_times.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <string.h>
@@ -44,11 +45,6 @@ static layer layer_of(td_cell_kind kind, const td_value *a) {
                    .casts = a[4].b,
                    .keeps = kind != TD_CELL_ELMAN && a[6].b,
                    .rectified = kind == TD_CELL_ELMAN && a[5].b};
-}
-
-/* The time that comes k-th. */
-static int64_t time_at(const layer *l, int64_t times, int64_t k) {
-    return l->backwards ? times - 1 - k : k;
 }
 
 /* What is there of a time, where nothing is recorded and no dispatcher takes calls; NULL of NULL.
@@ -158,7 +154,7 @@ static td_status run_times(td_call *call, td_cell_kind kind) {
     TD_TRY(make_room(&l, call->out));
     TD_TRY(run_by_device(&l, call->out, &done));
     for (int64_t k = 0; k < times && !done; k++) {
-        int64_t t = time_at(&l, times, k);
+        int64_t t = td_time_at(l.backwards, times, k);
         TD_TRY(td_interrupt_check());
         for (int r = 0; r < results_of[kind]; r++)
             TD_TRY(view_time(call->out[r], r == 0 || l.keeps ? t : 0, &to[r]));
@@ -218,7 +214,7 @@ typedef struct moment {
 
 static td_status take_moment(const way_back *w, int64_t k, moment *m) {
     const layer *l = w->l;
-    int64_t t = time_at(l, w->times, k);
+    int64_t t = td_time_at(l->backwards, w->times, k);
     td_status status = TD_OK;
     memset(m, 0, sizeof *m);
     for (int r = 0; r < results_of[l->kind]; r++) {
@@ -226,8 +222,8 @@ static td_status take_moment(const way_back *w, int64_t k, moment *m) {
         TD_TRY(take_time(w->made[r], t, &m->made[r]));
     }
     if (l->kind != TD_CELL_ELMAN && k > 0)
-        status =
-            take_time(w->made[l->kind == TD_CELL_LSTM], time_at(l, w->times, k - 1), &m->before);
+        status = take_time(w->made[l->kind == TD_CELL_LSTM],
+                           td_time_at(l->backwards, w->times, k - 1), &m->before);
     else if (l->kind != TD_CELL_ELMAN)
         m->before = td_retain(l->kind == TD_CELL_LSTM ? l->cell : l->h);
 done:
@@ -296,7 +292,7 @@ done:
 static td_status back_time(const way_back *w, int64_t k, lists *made, carried *c) {
     const layer *l = w->l;
     td_tensor *to[LISTS + 1] = {NULL}, *results[LISTS + 1] = {NULL};
-    int64_t t = time_at(l, w->times, k);
+    int64_t t = td_time_at(l->backwards, w->times, k);
     int n = lists_of[l->kind];
     moment m;
     td_status status = TD_OK;
