@@ -8,8 +8,12 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+# For process_state.
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "repl"))
 
 SKIPPED = 77  # what ctest takes for a test that was skipped
 

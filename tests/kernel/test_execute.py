@@ -3,6 +3,7 @@ import time
 import unittest
 
 from harness import TIMEOUT, Gate, KernelCase, ask, kernel, reply_to
+from process_state import resident
 
 
 class Results(KernelCase):
@@ -253,16 +254,13 @@ class Exit(unittest.TestCase):
 
 
 class Rest(KernelCase):
-    def resident(self):
-        with open(f"/proc/{self.manager.provisioner.process.pid}/status") as file:
-            return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmRSS:"))
-
     def test_what_a_cell_left_goes_back_to_the_system_when_nobody_asks_for_anything(self):
         self.execute("kept = tide.ones(25, 1000, 1000)")
-        before, end = self.resident(), time.monotonic() + TIMEOUT
+        pid = self.manager.provisioner.process.pid
+        before, end = resident(pid), time.monotonic() + TIMEOUT
         self.execute("for _ = 1, 3 do local left = kept * 2 end\ndo local _ = setmetatable({}, {__gc = function() finalized = true end}) end")
-        while self.resident() > before + 50e6:
-            self.assertLess(time.monotonic(), end, f"{self.resident()} bytes, {before} before")
+        while resident(pid) > before + 50e6:
+            self.assertLess(time.monotonic(), end, f"{resident(pid)} bytes, {before} before")
             time.sleep(0.2)
         self.assertEqual(self.execute("print(finalized, kept:sum():item())").text(), "true\t25000000.0\n")
 

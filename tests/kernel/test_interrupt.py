@@ -10,9 +10,7 @@ import time
 import unittest
 
 from harness import TIMEOUT, ask, kernel, outputs, reply_to, send
-
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "repl"))
-from process_state import until_it_has_computed  # noqa: E402
+from process_state import until_it_has_computed
 
 LOOP = "print('in') while true do end"
 

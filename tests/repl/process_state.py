@@ -1,4 +1,4 @@
-"""What the system says of a process that a test interrupts: whether it computes, and whether a signal has reached it."""
+"""What the system says of a process that a test runs: whether it computes, whether a signal has reached it, what memory it has."""
 import os
 import signal
 import time
@@ -14,6 +14,11 @@ def status_of(pid):
     except (FileNotFoundError, ProcessLookupError):
         return {}
     return {} if "Z" in fields["State"] else fields
+
+
+def resident(pid):
+    """Bytes of memory that the process has."""
+    return int(status_of(pid)["VmRSS"].split()[0]) << 10
 
 
 def until(condition, what):

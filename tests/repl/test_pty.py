@@ -14,7 +14,7 @@ import termios
 import time
 import unittest
 
-from process_state import PATIENCE, until, until_delivered, until_it_has_computed
+from process_state import PATIENCE, resident, until, until_delivered, until_it_has_computed
 
 TIDE = os.path.abspath(sys.argv.pop(1))
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07|\x1b\][^\x07]*\x07")
@@ -138,10 +138,6 @@ class Prompt(unittest.TestCase):
         self.addCleanup(terminal.close)
         terminal.expect("tide> ")
         return terminal
-
-    def resident(self, terminal):
-        with open(f"/proc/{terminal.pid}/status") as file:
-            return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmRSS:"))
 
     def history(self):
         with open(os.path.join(self.home, ".local/state/tide/history")) as file:
@@ -343,10 +339,10 @@ class Prompt(unittest.TestCase):
     def test_memory_kept_for_results_goes_back_to_the_system_while_nobody_types(self):
         terminal = self.open()
         terminal.enter("tide.ones(1)")
-        before, end = self.resident(terminal), time.monotonic() + PATIENCE
+        before, end = resident(terminal.pid), time.monotonic() + PATIENCE
         terminal.enter("do local x = tide.ones(25, 1000, 1000) end collectgarbage()")
-        while self.resident(terminal) > before + 50e6:
-            self.assertLess(time.monotonic(), end, f"{self.resident(terminal)} bytes, {before} before")
+        while resident(terminal.pid) > before + 50e6:
+            self.assertLess(time.monotonic(), end, f"{resident(terminal.pid)} bytes, {before} before")
             terminal.read(0.2)
         terminal.send("1 + ")
         self.assertIn("\n2\n", terminal.enter("1"))

@@ -279,13 +279,12 @@ local function walk(code, by_value, say)
         if loose then
             say(loose, "guard", token)
         end
-        local named_so = i > 1 and token.kind == "name" and token.text
-        local taken = (named_so == "max" or named_so == "min") and place_of_result(tokens, i, code)
-            or named_so == "device" and part_of_device(tokens, i)
+        local word = i > 1 and token.kind == "name" and token.text
+        local taken = (word == "max" or word == "min") and place_of_result(tokens, i, code) or word == "device" and part_of_device(tokens, i)
         if taken then
-            say(taken, named_so == "device" and "device" or "place", token)
+            say(taken, word == "device" and "device" or "place", token)
         end
-        local last = i > 1 and token.kind == "name" and tokens[i - 1].text ~= "." and tokens[i - 1].text ~= ":" and operand_end(tokens, i)
+        local last = word and tokens[i - 1].text ~= "." and tokens[i - 1].text ~= ":" and operand_end(tokens, i)
         local place = last and place_of(tokens, i, last)
         local kind = place and tensor_kind(tokens, i, last, known)
         local named = place and last == i -- may be asked whether it is there
