@@ -423,6 +423,7 @@ for operator in pairs(KINDS) do
 
     t.test(operator .. "_gives_what_its_cells_do_in_every_dtype_and_size", function()
         local near = { float64 = 1e-13, float32 = 1e-5, float16 = 5e-3, bfloat16 = 4e-2 }
+        tide.manual_seed(5)
         for _, size in ipairs { { 1, 1 }, { 3, 17 }, { 33, 5 }, { 2, 300 }, { 1, 513 } } do
             local rows, units = table.unpack(size)
             for dtype, tolerance in pairs(near) do
@@ -458,6 +459,7 @@ for operator in pairs(KINDS) do
     end)
 
     t.test(operator .. "_under_autocast_is_near_what_float32_gives", function()
+        tide.manual_seed(5) -- of a sum that rounding takes across relu's corner the gradient is another one
         local layer, x = recurrent(operator, {}):float(), tide.randn(6, 2, 3)
         local wanted = layer(x)
         local y, states = tide.autocast("cpu", function() return layer(x) end, { dtype = tide.bfloat16 })
